@@ -55,7 +55,7 @@ Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<st
   return action;
 }
 
-// What the prompt has no room for. It is in WAT's terms, so only models that may write WAT can ask for it.
+// Answers what the prompt has no room for. In WAT's terms, so only models that may write WAT can ask.
 Action describe_capabilities(std::span<const std::string> names) {
   if (names.empty())
     return unclear("Say which host functions: capabilities str, or capabilities str.slice fs.read.");
@@ -72,7 +72,7 @@ Action describe_capabilities(std::span<const std::string> names) {
   return action;
 }
 
-// What a program is called, in messages and for who runs it.
+// The name of a program, in messages and for the executor.
 std::string name_of_program(const Language& language, std::string_view tag) {
   if (language.name == "python") return "program.py";
   if (language.name == "js") return lang::is_typescript(tag) ? "program.ts" : "program.js";
@@ -85,7 +85,7 @@ bool looks_like_wat(std::string_view source) {
          text.starts_with(";;");
 }
 
-// The language of a program that names none; null when that cannot be told, or was not chosen.
+// The language of a program that names none; null when that is ambiguous, or was not chosen.
 const Language* guess(Languages languages, std::string_view source) {
   if (looks_like_wat(source)) return find_language(languages, kWat);
   const Language* found = nullptr;
@@ -104,7 +104,7 @@ Action not_chosen(std::string_view tag, Languages languages) {
   return unclear(what + list_of(languages) + ".");
 }
 
-// What the model did not say by other means may stand in the leading comments.
+// Leading comments may contain what the model did not pass otherwise.
 Action run_wat(Program program) {
   Action action;
   action.kind = Action::Kind::kRun;
@@ -142,7 +142,7 @@ Action run_source(Program program, std::string_view tag, Languages languages) {
 
 struct Fence {
   size_t start = 0;  // of the opening line
-  size_t end = 0;    // behind the closing line
+  size_t end = 0;    // after the closing line
   std::string info;  // lower case, its first word
   std::string rest;  // what stands after that
   std::string text;
@@ -157,7 +157,7 @@ size_t fence_width(std::string_view line) {
   return width >= 3 ? width : 0;
 }
 
-// The fence that begins at or behind `from`; nothing when there is none.
+// The fence that begins at or after `from`; nothing when there is none.
 std::optional<Fence> next_fence(std::string_view text, size_t from) {
   std::optional<Fence> fence;
   size_t width = 0;
@@ -187,8 +187,8 @@ std::optional<Fence> next_fence(std::string_view text, size_t from) {
   return fence;
 }
 
-// The language that a fence is in without doubt; null for none of those that were chosen. Many models name no
-// language for WAT, or a wrong one.
+// The language that a fence is certainly in; null if it is none of those that were chosen. Many models name
+// no language for WAT, or a wrong one.
 const Language* language_of(const Fence& fence, Languages languages) {
   if (!fence.info.empty())
     if (const Language* const named = find_language(languages, fence.info)) return named;
@@ -223,7 +223,7 @@ Action run_fence(const Fence& fence, const Catalog& catalog, Languages languages
                      std::string(text.substr(std::min(line_end + 1, text.size()))));
 }
 
-// A fence in a reply without another action: a program that does not say its language, or says another one.
+// A fence in a reply without another action: a program whose language is missing or wrong.
 std::optional<Action> run_unclear_fence(const Fence& fence, Languages languages) {
   if (acts_in_computer(languages)) return std::nullopt;
   if (std::ranges::find(kProgramTags, fence.info) != std::end(kProgramTags))
@@ -235,7 +235,7 @@ std::optional<Action> run_unclear_fence(const Fence& fence, Languages languages)
   return run_source(std::move(program), "", languages);
 }
 
-// Where a line begins with ANSWER:, outside of what precedes `from`; npos when none does.
+// The start of a line that begins with ANSWER:, after `from`; npos when there is none.
 size_t find_answer(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -294,7 +294,7 @@ std::string text_of(const json& arguments, const char* name) {
   return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// Under `name`: a list of anything, or one text as a shell would split it.
+// Under `name`: a list of anything, or one text, split like a shell would.
 Result<std::vector<std::string>> words_of(const json& arguments, const char* name) {
   const auto at = arguments.find(name);
   std::vector<std::string> words;
@@ -307,7 +307,7 @@ Result<std::vector<std::string>> words_of(const json& arguments, const char* nam
   return words;
 }
 
-// A source that came inside a fence all the same.
+// A source that is nevertheless inside a fence.
 std::string unfenced(std::string source) {
   if (const auto fence = next_fence(source, 0); fence && trimmed(source).starts_with("```"))
     return fence->text;

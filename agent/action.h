@@ -1,5 +1,5 @@
-// What a model's reply asks for: a program to be run, a program of the catalog, what
-// host functions do, or the answer. By tool calls where the model has them, else by fenced code:
+// What a model's reply asks for: running a program or a program of the catalog, a description of host
+// functions, or the answer. Given by tool calls if the model has them, otherwise by fenced code:
 //
 //   ```python                  a program in a language that was chosen: the tag says which
 //   print(2 + 40)
@@ -20,11 +20,11 @@
 //   capabilities str fs.read   where WAT was chosen
 //   ```
 //
-//   ANSWER: text               at the start of a line; everything behind it is the answer
+//   ANSWER: text               at the start of a line; everything after it is the answer
 //
-// In text the first of them counts: what a model writes behind its program it wrote
-// without having seen what the program does. When there is none of them, a block without a
-// tag is a program, and one in a language that was not chosen is answered with those that were.
+// In text the first of them counts: a model writes anything after its program without having seen what the
+// program does. When there is none of them, a block without a tag is a program, and one in a language that
+// was not chosen is answered with those that were.
 //
 // Threads: pure functions.
 #pragma once
@@ -43,8 +43,8 @@ struct Action {
   enum class Kind : uint8_t {
     kRun,      // `program`
     kSubmit,   // `answer`
-    kAsk,      // about host functions; `description` says what they do
-    kUnclear,  // `problem` says what is wrong with it; the model can mend that
+    kAsk,      // about host functions; `description` is the answer
+    kUnclear,  // `problem` says what is wrong, so that the model can fix it
   };
   Kind kind = Kind::kUnclear;
   Program program;
@@ -56,7 +56,7 @@ struct Action {
 
 struct Reply {
   std::vector<Action> actions;  // in order; at most one from text, several from tool calls
-  std::string note;             // for the model: what was passed over; may be empty
+  std::string note;             // for the model: what was ignored; may be empty
 };
 
 // `languages`: those that were chosen, at least one.

@@ -15,7 +15,7 @@ namespace membrane::agent {
 namespace {
 
 struct Line {
-  std::string key;  // empty: goes on with the one before
+  std::string key;  // empty: continues the previous one
   std::string value;
   size_t number = 0;  // 1-based
 };
@@ -25,7 +25,7 @@ bool is_key(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
-// The front matter's lines; one that is no "key: value" has the key "?".
+// The front matter's lines; a line that is not "key: value" has the key "?".
 std::vector<Line> front_lines(std::string_view source) {
   std::vector<Line> lines;
   for (size_t number = 1; source.starts_with(";;"); ++number) {
@@ -79,7 +79,7 @@ std::unexpected<Error> malformed(const std::string& file, size_t line, std::stri
               std::move(hint));
 }
 
-// Where the value of `key` goes; "needs" is gathered apart. Null: no such key.
+// The member for the value of `key`; "needs" is collected separately. Null: no such key.
 std::string* slot_of(CatalogEntry& entry, std::string& needs, std::string_view key) {
   if (key == "needs") return &needs;
   for (const Field& field : kFields)

@@ -8,11 +8,10 @@
 //   ;; example: add 2 40
 //   (func (export "main") …)
 //
-// Keys, each at most once: name and does (required), arguments, input (what it reads
-// with io.input), result, example, needs (capabilities that must be granted: "http, kv"),
-// entry. A comment line with three spaces or more behind ";;" goes on with the value
-// before it. The front matter ends at the first line that is not a comment, or at a
-// bare ";;".
+// Keys, each at most once: name and does (required), arguments, input (what it reads with io.input), result,
+// example, needs (capabilities that must be granted: "http, kv"), entry. A comment line with three spaces or
+// more after ";;" continues the previous value. The front matter ends at the first line that is not a
+// comment, or at a bare ";;".
 //
 // Threads: immutable once filled.
 #pragma once
@@ -46,8 +45,8 @@ class Catalog {
   static constexpr std::string_view kReservedName =
       "capabilities";  // a ```run block asks about host functions by it
 
-  // Reads every *.wat of a directory, in the order of their names. Files that are malformed are left
-  // out, and problems() says why; kNotFound when the directory cannot be read.
+  // Reads every *.wat of a directory, sorted by name. Malformed files are left out, and problems() says why;
+  // kNotFound when the directory cannot be read.
   static Result<Catalog> load(const std::string& directory);
 
   // kInvalidInput: "add.wat:3: …", with what to write instead.
@@ -63,13 +62,13 @@ class Catalog {
   std::vector<Error> problems_;
 };
 
-// For the model's prompt: one line for each program, but of those that need one of `ungranted` only how many
-// they are.
+// For the model's prompt: one line for each program, except that those which need one of `ungranted` are only
+// counted.
 std::string render_list(const Catalog& catalog, std::span<const std::string_view> ungranted = {});
-// The same in one line, with no more than names and arguments.
+// The same in one line, with only names and arguments.
 std::string render_short_list(const Catalog& catalog, std::span<const std::string_view> ungranted = {});
 
-// The value of the front matter's `key` in any program ("entry", "input", "arguments"), or "". Lenient: for
+// The value of the front matter's `key` in any program ("entry", "input", "arguments"), or "". Lenient, for
 // programs that a model wrote.
 std::string front_matter(std::string_view source, std::string_view key);
 

@@ -1,5 +1,5 @@
-// The programs of catalog/, each really run: in a sandbox, under a policy that grants what its front
-// matter says it needs, against a loopback server, a directory, a database.
+// The programs of catalog/, each actually run: in a sandbox, under a policy that grants what its front matter
+// demands, against a loopback server, a directory, a database.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ const Catalog& catalog() {
   return kCatalog;
 }
 
-// A directory that goes away with the test.
+// A directory that is removed with the test.
 class Directory {
  public:
   Directory() {

@@ -283,7 +283,7 @@ Result<std::vector<float>> decode_embedding(std::string_view body) {
 
 struct StreamDecoder::Reader {
   // The call that a delta belongs to. By its index; but a second id at the same index begins another
-  // call, and a delta without an index begins one when it brings a name, else goes on with the last.
+  // call, and a delta without an index begins one when it brings a name, else continues with the last.
   static ToolCall* call_of(StreamDecoder& self, const json& delta) {
     auto& calls = self.completion_.tool_calls;
     const json& index_value = member(delta, "index");
@@ -316,7 +316,7 @@ bool StreamDecoder::began() const {
 }
 
 Status StreamDecoder::delta(std::string_view data) {
-  if (done_) return {};  // nothing counts behind the mark
+  if (done_) return {};  // everything after the end mark is ignored
   if (data == "[DONE]") {
     done_ = true;
     return {};

@@ -25,9 +25,9 @@ inline constexpr size_t kMaxToolCalls = 32;
 struct Dialect {
   bool stream = true;
   bool stream_usage = true;            // "stream_options": {"include_usage": true}
-  bool tools = true;                   // false: calls and their results are told as text
+  bool tools = true;                   // false: calls and results are sent as text
   bool max_completion_tokens = false;  // the newer name of "max_tokens"
-  bool system_role = true;             // false: the system message is put before the first user message
+  bool system_role = true;             // false: the system message is merged into the first user message
 };
 
 // Changes the dialect where a refusal (the text of a 400, 404, 422 or 501) names something that can be left
@@ -69,11 +69,11 @@ class StreamDecoder {
   Completion finish() &&;
 
  private:
-  struct Reader;  // where the JSON is
+  struct Reader;  // the JSON's location
 
   const ChatControl& control_;
   Completion completion_;
-  std::vector<int64_t> indexes_;  // of completion_.tool_calls; -1 where none was given
+  std::vector<int64_t> indexes_;  // of completion_.tool_calls; -1 if none was given
   ServerError server_error_;
   bool usage_known_ = false;
   bool finished_ = false;

@@ -1,4 +1,4 @@
-// Any bytes as a server's answer, whole and streamed: decoded or refused.
+// Arbitrary bytes as a server's answer, whole and streamed: decoded or refused.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -97,7 +97,7 @@ Action edit(const std::string& path, std::string old_text, std::string new_text)
   return act_on_path(kEditEntry, path, std::move(program));
 }
 
-// The counts after a path; what is none is unclear.
+// The counts after a path; an invalid one is unclear.
 Action with_counts(std::string_view entry, Program program, const std::vector<std::string>& counts) {
   for (const std::string& count : counts)
     if (!is_count(count)) return unclear("\"" + count.substr(0, 32) + "\" is no count of 1 and more.");
@@ -105,7 +105,7 @@ Action with_counts(std::string_view entry, Program program, const std::vector<st
   return act(entry, std::move(program));
 }
 
-// A text, or what a number is as text; "" when it is not there.
+// A text, or a number as text; "" when it is missing.
 std::string text_of(const json& arguments, const char* name) {
   const auto at = arguments.find(name);
   if (at == arguments.end() || at->is_null()) return {};
@@ -147,7 +147,7 @@ Action read_edit_fence(const std::string& path, const std::string& text) {
   return edit(path, text.substr(old_begin, middle - old_begin), text.substr(new_begin, end - new_begin));
 }
 
-// What is wrong with the names of a call's arguments; "" for nothing.
+// The error in the names of a call's arguments; "" for none.
 std::string problem_of(const Tool& tool, const json& arguments) {
   std::string has;
   for (const Parameter& each : tool.parameters) has += (has.empty() ? "" : ", ") + std::string(each.name);

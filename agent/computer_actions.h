@@ -1,4 +1,5 @@
-// What a model does in a Linux sandbox, as programs of the loop: each is in the "language" kShell, and its entry says what it does.
+// The actions of a model in a Linux sandbox, as programs of the loop: each is in the "language" kShell, and
+// its entry names the action.
 //
 //   entry    source        arguments              input
 //   run      the command   timeout_s              standard input
@@ -38,14 +39,14 @@ inline constexpr std::string_view kRunEntry = "run", kWriteEntry = "write", kEdi
 // Whether the model acts in a Linux sandbox.
 bool acts_in_computer(std::span<const Language> languages);
 
-// Of a tool call; an unclear one says what is wrong. `without`: as of computer_tools().
+// Parses a tool call; an unclear one says what is wrong. `without`: as for computer_tools().
 Action read_computer_call(std::string_view tool, const nlohmann::json& arguments,
                           const std::vector<std::string>& without);
-// Whether a fence with this first word, in lower case, acts.
+// Whether a fence with this first word, in lower case, is an action.
 bool is_computer_fence(std::string_view word);
-// `rest`: what stands after the word.
+// `rest`: the text after the word.
 Action read_computer_fence(std::string_view word, std::string_view rest, std::string text);
-// All but submit. `without`: entries that are not there.
+// All except submit. `without`: entries to leave out.
 std::vector<ToolSpec> computer_tools(const std::vector<std::string>& without);
 
 }  // namespace membrane::agent

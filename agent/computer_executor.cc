@@ -18,9 +18,9 @@ namespace membrane::agent {
 
 namespace {
 
-constexpr uint64_t kMostFileBytes = 16u << 20;  // of one that is edited or read
+constexpr uint64_t kMostFileBytes = 16u << 20;  // for a file that is edited or read
 constexpr size_t kMostCheckpoints = 16;
-constexpr uint64_t kMostCheckpointBytes = 512u << 20;  // of all together: they are in memory
+constexpr uint64_t kMostCheckpointBytes = 512u << 20;  // for all together: they are in memory
 constexpr uint64_t kUsualLines = 200;
 constexpr uint64_t kMostCopiedBytes = 1u << 30;
 constexpr size_t kMostCopiedFiles = 200'000;
@@ -41,7 +41,7 @@ sandbox::Report refused(std::string code, std::string message, std::string hint)
   return report;
 }
 
-// What goes wrong with a file is the model's to mend; a sandbox that is lost is not.
+// Errors of files are for the model to fix; a lost sandbox is not.
 sandbox::Report refused(const Error& error) {
   sandbox::Report report = sandbox::refusal(error);
   if (error.code == ErrorCode::kUnavailable) report.outcome = sandbox::Outcome::kFailed;
@@ -61,7 +61,7 @@ size_t times_in(std::string_view text, std::string_view part) {
   return times;
 }
 
-// Its lines from the one with this number on, and where they stand.
+// The file's lines from this number on, with their numbers.
 std::string lines_of(std::string_view text, uint64_t first, uint64_t count) {
   const auto all =
       static_cast<uint64_t>(std::ranges::count(text, '\n')) + (text.empty() || text.ends_with('\n') ? 0 : 1);
@@ -81,7 +81,7 @@ std::string lines_of(std::string_view text, uint64_t first, uint64_t count) {
   return out;
 }
 
-// Files as they stood before a step.
+// The state of files before a step.
 struct Checkpoint {
   linux::HostFile file;
   uint64_t bytes = 0;
@@ -104,7 +104,7 @@ class Computer {
   }
 
  private:
-  // Another conversation begins with another sandbox.
+  // Another conversation gets another sandbox.
   Status prepare(uint64_t conversation) {
     if (conversation_ && *conversation_ != conversation) {
       computer_.reset();
@@ -127,7 +127,7 @@ class Computer {
     sandbox::Report report = entry == kWriteEntry  ? write(program)
                              : entry == kEditEntry ? edit(program)
                                                    : run(program, context);
-    // Nothing was changed: an undo of it would undo nothing.
+    // Nothing was changed, so there is nothing to undo.
     if (report.outcome == sandbox::Outcome::kInvalid && unkept.empty()) drop_last();
     if (!unkept.empty()) report.stderr_text += unkept;
     return report;
@@ -149,7 +149,7 @@ class Computer {
     return run_words({has_bash ? "/bin/bash" : "/bin/sh", "-c", program.source}, program.input, limits,
                      context);
   }
-  // Limits are the user's, who reads none of this.
+  // Only the user can change limits, and does not read this.
   [[nodiscard]] std::string hint_of(sandbox::Outcome outcome, const policy::Limits& limits) const {
     const uint64_t most_ms = options_.policy.limits.wall_ms;
     switch (outcome) {
@@ -263,7 +263,7 @@ class Computer {
 
   // -- checkpoints
 
-  // Why the files could not be kept, for the model; "" when they were.
+  // Why the files could not be saved, for the model; "" when they were.
   std::string keep() {
     const auto why = [](const std::string& reason) {
       return "[there is no undo of this step: " + reason + "]\n";
@@ -272,7 +272,7 @@ class Computer {
     if (!file) return why(file.error().message);
     Checkpoint made{*std::move(file)};
     if (const Status kept = computer_->keep(made.file.number(), linux::LiveComputer::Keep::kFiles); !kept) {
-      checkpoints_.clear();  // what is before it would undo this step, too
+      checkpoints_.clear();  // earlier ones would undo this step too
       return why(kept.error().message);
     }
     struct stat facts = {};
@@ -321,12 +321,12 @@ class Computer {
     made_of.computer = options_.description;
     made_of.policy = &options_.policy;
     (void)options_.receipts->keep_turn(*recorder_, std::move(made_of),
-                                       report);  // which tells of what it could not keep
+                                       report);  // which reports what it could not keep
   }
 
   const ComputerExecutorOptions options_;
   std::shared_ptr<linux::LiveComputer> computer_;
-  std::deque<Checkpoint> checkpoints_;  // one a step, the oldest first
+  std::deque<Checkpoint> checkpoints_;  // one per step, oldest first
   std::unique_ptr<sandbox::ReceiptRecorder> recorder_;
   std::optional<uint64_t> conversation_;
 };

@@ -56,7 +56,7 @@ void Console::on_reply(const ChatQuery&, const Completion& completion) {
   if (completion.finish == Finish::kCut) on_note(completion.problem);
 }
 
-// A program that stands in the words was seen already.
+// A program inside the text was already shown.
 void Console::on_program(const Program& program) {
   if (!program.source.empty() && reply_.find(program.source) != std::string::npos) return;
   std::string call = program.name;

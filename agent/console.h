@@ -1,10 +1,10 @@
-// What a person sees while a task runs: the model's words as they come, each
-// program, what it did, the answer and the table.
+// What a person sees while a task runs: the model's text as it comes, each program, its result, the answer
+// and the table.
 //
-// What models and programs write is anybody's text: all of it passes through printable()
-// (base/terminal.h), also when `out` is no terminal.
+// Models and programs may write anything: all of it passes through printable() (base/terminal.h), even when
+// `out` is not a terminal.
 //
-// Threads: as the loop that it watches.
+// Threads: that of the loop that it observes.
 #pragma once
 
 #include <ostream>

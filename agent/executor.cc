@@ -51,7 +51,7 @@ class Programs {
   }
 
  private:
-  // Of what could not be sealed the book tells.
+  // The book reports what could not be sealed.
   sandbox::Report run_alone(const Program& program, const StepContext& context) {
     Sandbox sandbox(policy_);
     if (budget_) sandbox.share(*budget_);
@@ -93,7 +93,8 @@ class Programs {
     return &sessions_.emplace(language, *std::move(made)).first->second;
   }
 
-  // By its end the name says that there are types to be taken away; else the session numbers its turns itself.
+  // The extension of the name says that types must be removed; otherwise the session numbers its turns
+  // itself.
   std::string name_of_turn(const Program& program) {
     if (!program.name.ends_with(".ts")) return {};
     return "cell-" + std::to_string(++typescript_turns_) + ".ts";
@@ -109,11 +110,11 @@ class Programs {
   std::optional<Receipts> receipts_;
 
   std::map<std::string, Session> sessions_;
-  // What any program of the conversation has read counts for all: the model carries it from one to the other.
+  // What any program of the conversation has read counts for all: the model carries it from one to another.
   Flows flows_;
   face::Place place_;
   uint64_t conversation_ = 0;
-  const StepContext* context_ = nullptr;  // of the step that is under way
+  const StepContext* context_ = nullptr;  // of the current step
   uint64_t typescript_turns_ = 0;
 };
 

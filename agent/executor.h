@@ -1,12 +1,12 @@
-// Where the loop's programs run: in sandboxes, all under one policy and on one budget.
+// Runs the loop's programs: in sandboxes, all under one policy and on one budget.
 //
-// A program in WAT runs alone. One in another language is a turn of a session, which begins at the first such program
-// of a conversation and lasts as long as it does: state stays between the steps. A step that ends badly (no fuel, no
-// time, no memory) leaves the session as it was before.
+// A program in WAT runs alone. One in another language is a turn of a session, which starts with the first
+// such program of a conversation and lasts as long as the conversation: state persists between the steps. A
+// step that ends badly (no fuel, no time, no memory) leaves the session as it was before.
 //
-// The policy's limits are each program's; what all of them may use together is the budget's.
+// The policy's limits apply to each program; the budget limits all of them together.
 //
-// Threads: an Executor is called by one thread at a time; copies share their sessions.
+// Threads: one thread at a time calls an Executor; copies share their sessions.
 #pragma once
 
 #include <map>
@@ -29,13 +29,13 @@ struct ExecutorOptions {
   host::Model* model = nullptr;            // for ai.*; borrowed, may be null
   host::Person* person = nullptr;          // for agent.ask; borrowed, may be null
   std::map<std::string, std::shared_ptr<const sandbox::Template>> templates = {};  // by Program::written_in
-  sandbox::ReceiptBook* receipts = nullptr;  // gets a receipt of each program; borrowed, may be null
+  sandbox::ReceiptBook* receipts = nullptr;  // receives a receipt of each program; borrowed, may be null
   worker::Guests guests = worker::Guests();  // where they run
-  host::Approve approve = nullptr;  // asked before something leaves (host/flows.h); null: nobody is there
+  host::Approve approve = nullptr;  // asked before data leaves (host/flows.h); null: nobody can approve
 };
 
-// A program in a language without a template is answered with the outcome kInvalid. The cancel flag of the steps of a
-// conversation must be one and the same: another begins the sessions anew.
+// A program in a language without a template gets the outcome kInvalid. All steps of a conversation must use
+// the same cancel flag: another flag restarts the sessions.
 Executor sandbox_executor(ExecutorOptions options);
 
 }  // namespace membrane::agent

@@ -1,4 +1,4 @@
-// Steps in Python and JavaScript, as the loop runs them. Those tests are skipped where the language is not installed
+// Steps in Python and JavaScript, as the loop runs them. Skipped if the language is not installed
 // (tools/get-languages); Python also in builds with sanitizers, where compiling it takes minutes.
 
 #include "agent/executor.h"
@@ -52,7 +52,7 @@ class ExecutorTest : public ::testing::Test {
     context_.cancel = &cancel_;
     return executor_(program(written_in, source), context_);
   }
-  // A whole task with these replies, over HTTP; the observations are kept.
+  // A whole task with these replies, over HTTP; returns the observations.
   TaskResult run_task(const std::vector<std::string>& replies, std::vector<Language> languages) {
     std::vector<nlohmann::json> answers;
     for (const std::string& reply : replies) answers.push_back(streamed({reply}));

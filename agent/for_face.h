@@ -1,6 +1,6 @@
-// The conversation's model, person and approval, as the public face takes them (membrane/agents.hpp).
+// Adapts the conversation's model, person and approval to the public face (membrane/agents.hpp).
 //
-// Threads: functions without state; what they give is called on the thread of the program.
+// Threads: stateless functions; their results are called on the thread of the program.
 #pragma once
 
 #include "host/broker.h"
@@ -12,7 +12,7 @@ namespace membrane::agent {
 // The model and the person are borrowed, and may be null: then nobody answers.
 membrane::Model model_for_face(host::Model* model);
 membrane::Ask ask_for_face(host::Person* person);
-// Null where there is nothing to ask.
+// Null if there is nothing to ask.
 membrane::Approve approve_for_face(host::Approve approve);
 
 }  // namespace membrane::agent

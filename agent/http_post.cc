@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kTick{25};  // how soon a cancel is seen
+constexpr milliseconds kTick{25};  // how soon a cancellation is noticed
 constexpr milliseconds kGrace{
     250};  // for the end of the body once the sink has enough, so that the connection can be kept
 constexpr size_t kMaxHeaderBytes = 256;
@@ -87,7 +87,7 @@ std::unexpected<Error> timed_out(std::string what, uint64_t ms) {
               "Ask for less at once, or raise the time-out.");
 }
 
-// The owner's wishes and the clocks; libcurl itself holds only the connect time.
+// Checks the owner's requests and the clocks; libcurl itself only enforces the connect time.
 Status watch(const Transfer& transfer) {
   const HttpPost& post = transfer.post;
   const auto now = Clock::now();
@@ -115,7 +115,7 @@ std::unexpected<Error> transfer_error(const Transfer& transfer, CURLcode code) {
     case CURLE_COULDNT_CONNECT:
       return fail(ErrorCode::kUnavailable, "The model server cannot be reached: " + why + ".",
                   "Is it running, and does MEMBRANE_BASE_URL name it?");
-    case CURLE_UNSUPPORTED_PROTOCOL:  // the scheme was looked at before: this is about the answer
+    case CURLE_UNSUPPORTED_PROTOCOL:  // the scheme was checked before: this concerns the answer
       return fail(ErrorCode::kUnavailable, "What answers at the model server's address does not speak HTTP.",
                   "Does MEMBRANE_BASE_URL name the right port, and https:// where the server wants TLS?");
     case CURLE_URL_MALFORMAT:
@@ -148,7 +148,7 @@ void configure(Transfer& transfer, curl_slist* headers) {
   set(CURLOPT_POSTFIELDS, post.body.data());
   set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(post.body.size()));
   set(CURLOPT_HTTPHEADER, headers);
-  set(CURLOPT_ACCEPT_ENCODING, "");  // all that libcurl can unpack; the sink bounds what comes out
+  set(CURLOPT_ACCEPT_ENCODING, "");  // everything that libcurl can decode; the sink bounds the output
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(post.timeouts.connect_ms));
   set(CURLOPT_USERAGENT, "membrane");
   set(CURLOPT_HEADERFUNCTION, on_header);
@@ -157,7 +157,7 @@ void configure(Transfer& transfer, curl_slist* headers) {
   set(CURLOPT_WRITEDATA, &transfer);
 }
 
-// Runs the transfer until libcurl says how it ended, or the watch ends it.
+// Runs the transfer until libcurl reports its end, or the watch ends it.
 Result<CURLcode> drive(Transfer& transfer, CURLM* multi) {
   const CurlApi& api = *transfer.api;
   for (;;) {

@@ -5,7 +5,7 @@ namespace membrane::agent {
 namespace {
 
 std::atomic<bool> g_flag{false};
-std::atomic<int> g_unheard{0};  // signals since somebody cleared the flag
+std::atomic<int> g_unheard{0};  // signals since the flag was last cleared
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
               "used in a signal handler");
 
@@ -23,7 +23,7 @@ void on_signal(int signal) {
 Interrupt::Interrupt() {
   g_flag = false;
   struct sigaction action{};
-  action.sa_handler = on_signal;  // without SA_RESTART: a read that waits for the person comes back
+  action.sa_handler = on_signal;  // without SA_RESTART: a waiting read returns
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &before_);
 }

@@ -1,4 +1,4 @@
-// Ctrl-C as a flag: it stops the step that is under way, not the program.
+// Ctrl-C as a flag: it stops the step in progress, not the program.
 //
 // Threads: one object at a time in a process.
 #pragma once
@@ -11,14 +11,14 @@ namespace membrane::agent {
 
 class Interrupt {
  public:
-  // Takes SIGINT over; the destructor gives it back.
+  // Takes over SIGINT; the destructor restores it.
   Interrupt();
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // Set by SIGINT; whoever acts on it clears it. When it is set still at the third signal, nobody listens,
-  // and the process ends as SIGINT ends it.
+  // Set by SIGINT; the code that acts on it clears it. If it is still set at the third signal, nobody
+  // listens, and the process ends as SIGINT ends it.
   [[nodiscard]] std::atomic<bool>& flag();
 
  private:

@@ -12,7 +12,7 @@ namespace membrane::agent {
 
 namespace {
 
-// What a person looks for, under the name that a package has and the one that programs import.
+// Modules that a person looks for, under the name of the package and the one that programs import.
 struct Import {
   std::string_view package;
   std::string_view name;

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory in which packages are looked for first, and those of this machine not at all.
+// A directory in which packages are looked for, instead of those of this machine.
 class LanguagesTest : public ::testing::Test {
  protected:
   LanguagesTest() {

@@ -29,13 +29,13 @@ namespace {
 
 constexpr char kLibrary[] = "libedit.so.2";
 
-// What is used of libedit: functions, and variables of its readline face.
+// The parts of libedit that are used: functions, and variables of its readline interface.
 struct Edit {
   decltype(&::readline) read_line = nullptr;
   decltype(&::add_history) remember_line = nullptr;
   rl_completion_func_t** completer = nullptr;
-  int* completer_is_last = nullptr;  // else it completes by the names of files
-  int* appended = nullptr;           // after a word that is complete
+  int* completer_is_last = nullptr;  // otherwise it completes file names
+  int* appended = nullptr;           // after a completed word
   char** line = nullptr;
   int* cursor = nullptr;
 
@@ -51,7 +51,7 @@ struct Edit {
   }
 };
 
-// libedit's own functions take no context.
+// libedit's callbacks have no context argument.
 const Completer* completer_now = nullptr;
 const Edit* edit_now = nullptr;
 
@@ -61,7 +61,7 @@ char* copy_of(std::string_view text) {
   return copy;
 }
 
-// What all of them begin with.
+// The common prefix of all of them.
 std::string common_beginning(const std::vector<std::string>& words) {
   std::string common = words.front();
   for (const std::string& word : words) {
@@ -71,8 +71,8 @@ std::string common_beginning(const std::vector<std::string>& words) {
   return common;
 }
 
-// The words as libedit has them: what they have in common, then each, then null; it frees them. `typed` is its own idea of
-// the word, which may begin before ours.
+// The words in libedit's format: their common prefix, then each, then null; libedit frees them. `typed` is
+// its own idea of the word, which may begin before ours.
 char** matches_for(const char* typed, int /*start*/, int /*end*/) {
   *edit_now->completer_is_last = 1;
   *edit_now->appended = '\0';
@@ -102,7 +102,7 @@ class TerminalLineReader final : public LineReader {
   LineEvent read(std::string_view prompt, std::string& line) override {
     interrupted_ = false;
     char* text = edit_.read_line(shown(prompt).c_str());
-    // Whether libedit gave up or went on after the signal: what was typed is dropped.
+    // Whether libedit gave up or continued after the signal: what was typed is dropped.
     if (interrupted_.exchange(false)) {
       std::free(text);
       return LineEvent::kInterrupted;
@@ -121,7 +121,8 @@ class TerminalLineReader final : public LineReader {
   }
 
  private:
-  // What does not move the cursor stands between the marks; behind the last of them libedit wants something that does.
+  // Text that does not move the cursor is between the marks; after the last of them libedit needs something
+  // that does.
   [[nodiscard]] std::string shown(std::string_view prompt) const {
     const size_t end = prompt.find_last_not_of(' ') + 1;
     if (!colour_ || end == prompt.size()) return std::string(prompt);
@@ -147,7 +148,7 @@ Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& inte
 
 namespace {
 
-// Several lines in one of the file.
+// Joins several lines into one of the file.
 std::string folded(std::string_view line) {
   std::string out;
   for (const char c : line) out += c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string(1, c);
@@ -176,7 +177,7 @@ std::string History::default_path(std::string_view name) {
 
 namespace {
 
-// The end of the file, from a line's beginning on.
+// The end of the file, from the start of a line.
 std::string last_lines(const PrivateFile& file) {
   constexpr size_t kMostBytes = 4u << 20;
   std::string text(std::min(file.bytes(), kMostBytes), '\0');
@@ -204,7 +205,7 @@ History History::load(std::string path) {
     history.path_ = std::move(path);
     return history;
   }
-  // A link, a pipe or a file of others is not read, and not written to either.
+  // A link, a pipe or a file of another user is neither read nor written.
   const PrivateFile file(path);
   if (!file.usable()) return history;
   std::istringstream in(last_lines(file));

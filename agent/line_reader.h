@@ -1,4 +1,4 @@
-// Where a REPL's lines come from: a terminal with line editing, or a stream.
+// The source of a REPL's lines: a terminal with line editing, or a stream.
 //
 // Threads: one at a time.
 #pragma once
@@ -17,12 +17,12 @@
 
 namespace membrane::agent {
 
-// What the word before the cursor could become.
+// The possible completions of the word before the cursor.
 struct Completions {
-  size_t begun = 0;                // so many bytes before the cursor are replaced
-  std::vector<std::string> words;  // by one of these, which begin with them
+  size_t begun = 0;                // number of bytes before the cursor to replace
+  std::vector<std::string> words;  // candidates, which begin with those bytes
 };
-// Of what stands before the cursor in the line.
+// Called with the text before the cursor.
 using Completer = std::function<Completions(std::string_view before)>;
 
 enum class LineEvent : uint8_t { kLine, kInterrupted, kEnd };
@@ -32,9 +32,9 @@ class LineReader {
   virtual ~LineReader() = default;
   // The next line, without its end. kInterrupted: Ctrl-C while typing; what was typed is dropped.
   virtual LineEvent read(std::string_view prompt, std::string& line) = 0;
-  // A line that the arrow keys may bring back.
+  // Adds a line to those that the arrow keys bring back.
   virtual void remember(std::string_view /*line*/) {}
-  // Whom the tab key asks.
+  // Sets the completer for the tab key.
   virtual void complete_by(Completer /*completer*/) {}
 };
 
@@ -49,23 +49,23 @@ class StreamLineReader final : public LineReader {
   std::ostream* prompts_;
 };
 
-// The terminal of the process, edited by libedit, which is loaded here and nowhere else. kUnavailable when
-// it is not installed: read std::cin instead. `interrupted` is borrowed: the flag that SIGINT sets.
-// There is one at a time.
+// The terminal of the process, edited by libedit, which is loaded only here. kUnavailable when it is not
+// installed: read std::cin instead. `interrupted` is borrowed: the flag that SIGINT sets. There is one at a
+// time.
 Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted, bool colour = false);
 
-// Lines of earlier sessions, in a file that only its owner may read. A file that others may write to, a link, or what is no
-// file is left alone: the history is then in memory only.
+// Lines of earlier sessions, in a file that only its owner may read. A file that others may write to, a link,
+// or anything but a regular file is left alone: the history is then only in memory.
 class History {
  public:
   static constexpr size_t kMaxLines = 1'000;
 
-  // `path` may name a file that is not there yet; "" keeps nothing.
+  // `path` may name a missing file; "" keeps nothing.
   static History load(std::string path);
   // $XDG_STATE_HOME/membrane/NAME, else ~/.local/state/membrane/NAME; "" without a home.
   static std::string default_path(std::string_view name = "history");
 
-  // Appends, in memory and to the file. Lines that begin with a space are not kept, nor repetitions.
+  // Appends, in memory and to the file. Lines that begin with a space and repetitions are not kept.
   Status add(std::string line);
   [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
 

@@ -13,8 +13,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr uint32_t kSayRepeated = 3;   // the same program with the same end, so often: the model is told
-constexpr uint32_t kStopRepeated = 5;  // and so often: it is stopped
+constexpr uint32_t kSayRepeated = 3;   // repetitions of a program with the same end before the model is told
+constexpr uint32_t kStopRepeated = 5;  // and before it is stopped
 constexpr uint32_t kMaxNudges = 2;     // replies in a row that neither run nor answer
 constexpr size_t kMaxDigestLines = 40;
 constexpr size_t kDigestLineBytes = 160;
@@ -56,7 +56,7 @@ struct Loop::Run {
   bool ended = false;
   uint32_t repairs_in_row = 0;
   uint32_t nudges_in_row = 0;
-  std::map<std::string, uint32_t> seen;  // program and its observation: how often
+  std::map<std::string, uint32_t> seen;  // count of each program with its observation
   uint32_t most_repeated = 0;
   steady_clock::time_point start = steady_clock::now();
 
@@ -97,7 +97,7 @@ void Loop::say(Part part, Message message) { history_.push_back({part, std::move
 
 // -- the conversation's size ---------------------------------------------------------
 
-// What a cut step leaves behind: its outcome, or what was asked or answered, in a line.
+// A line that remains of a cut step: its outcome, or the question or answer.
 std::string Loop::digest_of(const Entry& entry) {
   std::string_view text = entry.message.content;
   if (text.starts_with(kObservationMark)) text.remove_prefix(kObservationMark.size());
@@ -106,9 +106,9 @@ std::string Loop::digest_of(const Entry& entry) {
   return (entry.part == Part::kReply ? "replied: " : "ran a program: ") + line;
 }
 
-// Cuts the oldest steps until the conversation is a quarter below its bound, so that not every step must cut.
-// What stays: the system message, the task in hand, and the last reply with what followed. A reply goes with
-// the observations behind it, since a tool's answer without its call is refused by servers.
+// Cuts the oldest steps until the conversation is a quarter below its limit, so that not every step must cut.
+// What stays: the system message, the current task, and the last reply with what followed. A reply is cut
+// together with its observations, since servers refuse a tool's answer without its call.
 void Loop::cut_history() {
   if (estimate_tokens(messages()) <= options_.history_tokens) return;
   size_t cut = 0;
@@ -153,7 +153,7 @@ std::optional<Stop> Loop::used_up(const Run& run) const {
   return {};
 }
 
-// The next query of the conversation as it stands. `last`: no more programs, only the answer.
+// The next query of the conversation so far. `last`: no more programs, only the answer.
 Result<ChatQuery> Loop::next_query(bool last) {
   cut_history();
   ChatQuery query;
@@ -185,7 +185,7 @@ Result<Completion> Loop::ask(Run& run, bool last) {
   control.cancel = &run.cancel;
   control.deadline = budget_->deadline();
   auto completion = model_.complete(*query, control);
-  // A window smaller than history_tokens shows itself by a refusal: less is sent, while there is less.
+  // A refusal reveals a window smaller than history_tokens: less is sent, as long as there is less.
   while (!completion && completion.error().code == ErrorCode::kTooLong) {
     const uint64_t sent = estimate_tokens(query->messages);
     options_.history_tokens = sent * 2 / 3;
@@ -219,7 +219,7 @@ void Loop::observe(const Action& action, std::string text) {
   }
 }
 
-// Runs the program, counts what it cost, and says what the model is told about it.
+// Runs the program, accounts for its cost, and returns what the model is told about it.
 std::string Loop::execute(Run& run, const Action& action) {
   Totals& totals = run.result.totals;
   const Program& program = action.program;
@@ -278,7 +278,7 @@ void Loop::act_on(Run& run, const Action& action, const std::string& note) {
   observe(action, std::move(text));
 }
 
-// Every tool call must be answered, also those that are passed over: servers refuse a conversation without.
+// Every tool call must be answered, even skipped ones: servers refuse a conversation otherwise.
 void Loop::act(Run& run, const Reply& reply) {
   bool ran = false;
   for (size_t i = 0; i < reply.actions.size(); ++i) {
@@ -296,8 +296,8 @@ void Loop::act(Run& run, const Reply& reply) {
   }
 }
 
-// A reply that neither runs nor answers. The model is told once what is expected; when that does not help, its
-// words are the answer.
+// A reply that neither runs nor answers. The model is told once what is expected; if that does not help, its
+// text is the answer.
 void Loop::nudge(Run& run, const Completion& completion) {
   ++run.nudges_in_row;
   if (completion.finish == Finish::kFiltered) {
@@ -322,7 +322,7 @@ void Loop::nudge(Run& run, const Completion& completion) {
                         ", or the final answer behind ANSWER: at the start of a line.");
 }
 
-// The model may say what it knows by now, but run nothing more.
+// The model may still answer, but not run anything.
 void Loop::last_turn(Run& run, Stop stop) {
   tell([&](Observer& o) { o.on_note(std::string(describe(stop)) + " The model is asked for its answer."); });
   say(Part::kObservation,

@@ -1,21 +1,19 @@
-// The ReAct loop: the model thinks and acts (a program, or the answer), the program
-// runs in the sandbox, the model observes the report; until it submits or a budget
-// is used up.
+// The ReAct loop: the model thinks and acts (a program, or the answer), the program runs in the sandbox, the
+// model observes the report; until it submits or a budget is used up.
 //
 //   task ─▶ model ─▶ reply ─┬─ program ─▶ executor ─▶ report ─▶ observation ─▶ model …
 //                           └─ answer ─▶ TaskResult
 //
-// Budgets: tokens, fuel, host calls, bytes and wall time come out of one prepaid
-// policy::Budget, which the executor's programs (and their ai.* calls) share. Steps
-// and repairs are counted here. When steps, repairs or fuel are used up, or the model
-// goes around in circles, it is asked once more, for the answer alone.
+// Budgets: tokens, fuel, host calls, bytes and wall time come out of one prepaid policy::Budget, which the
+// executor's programs (and their ai.* calls) share. Steps and repairs are counted here. When steps, repairs
+// or fuel are used up, or the model repeats itself, it is asked once more, only for the answer.
 //
-// A program that is not valid costs a repair, not a step; only repairs in a row are
-// counted. A question about host functions is a step. What the model sees is bounded: each observation by its bytes, the whole
-// conversation by its tokens (the oldest steps are cut, and a digest says so).
+// An invalid program costs a repair, not a step; only consecutive repairs are counted. A question about host
+// functions is a step. What the model sees is bounded: each observation in bytes, the whole conversation in
+// tokens (the oldest steps are cut, and a digest says so).
 //
-// Threads: a Loop is used by one thread; the cancel flag may be set from any, also
-// from a signal handler. Observers are called on the loop's thread.
+// Threads: one thread uses a Loop; any thread, and a signal handler, may set the cancel flag. Observers are
+// called on the loop's thread.
 #pragma once
 
 #include <atomic>
@@ -58,16 +56,16 @@ std::string_view describe(Stop stop);
 
 struct Totals {
   uint32_t steps = 0;    // programs that ran, and questions about host functions
-  uint32_t repairs = 0;  // programs that were not valid
+  uint32_t repairs = 0;  // invalid programs
   uint64_t model_calls = 0;
   uint64_t fuel = 0;
   uint64_t host_calls_allowed = 0;
   uint64_t host_calls_denied = 0;
-  uint64_t bytes_in = 0;  // from the world to the programs
+  uint64_t bytes_in = 0;  // from outside to the programs
   uint64_t bytes_out = 0;
   uint64_t tokens_in = 0;  // of the loop's model
   uint64_t tokens_out = 0;
-  uint64_t tokens_of_programs = 0;  // of their ai.* calls
+  uint64_t tokens_of_programs = 0;  // of the programs' ai.* calls
   bool tokens_estimated = false;
   uint64_t wall_ms = 0;
 };
@@ -75,14 +73,14 @@ struct Totals {
 struct TaskResult {
   Stop stop = Stop::kModelFailed;
   std::string answer;          // kAnswered
-  std::optional<Error> error;  // kModelFailed, and whatever stopped the model
+  std::optional<Error> error;  // for kModelFailed, and other failures of the model
   Totals totals;
 };
 
 // The table that closes a task, one line a row, for a terminal.
 std::string render_totals(const TaskResult& result);
 
-// Watches a task. Every member does nothing unless it is overridden.
+// Observes a task. Every member does nothing unless it is overridden.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -91,7 +89,7 @@ class Observer {
   virtual void on_text(std::string_view /*piece of the model's reply*/) {}
   virtual void on_thought(std::string_view /*piece of its reasoning*/) {}
   virtual void on_retry(std::string_view /*why*/, uint64_t /*wait_ms*/) {
-  }  // text since the step began is void
+  }  // discards text since the start of the step
   virtual void on_reply(const ChatQuery&, const Completion&) {}
   virtual void on_program(const Program&) {}
   virtual void on_stdout(std::string_view /*piece*/) {}
@@ -102,22 +100,22 @@ class Observer {
 };
 
 struct StepContext {
-  uint64_t conversation = 0;  // another number: nothing of the steps before is known to the model any more
+  uint64_t conversation = 0;  // a new number: the model no longer knows the earlier steps
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(std::string_view)> on_stdout;
 };
-// Runs one program on the shared budget. executor.h has the one over the sandbox.
+// Runs one program on the shared budget. See executor.h for the sandbox's.
 using Executor = std::function<sandbox::Report(const Program&, const StepContext&)>;
 
 struct LoopOptions {
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;  // in a row
   size_t observation_bytes = 6'000;
-  uint64_t history_tokens = 24'000;  // of the whole conversation, estimated
-  uint32_t reply_tokens = 4'096;     // of one reply
-  bool tools = true;                 // offer tools to the model
-  uint64_t task_wall_ms = 0;         // of each task, from its start; 0: the budget's own deadline stays
-  std::vector<Language> languages = {wat()};  // that programs may be in; the executor runs them
+  uint64_t history_tokens = 24'000;           // for the whole conversation, estimated
+  uint32_t reply_tokens = 4'096;              // of one reply
+  bool tools = true;                          // offer tools to the model
+  uint64_t task_wall_ms = 0;                  // per task, from its start; 0: the budget's own deadline
+  std::vector<Language> languages = {wat()};  // languages of programs; the executor must support them
 };
 
 class Loop {
@@ -127,12 +125,13 @@ class Loop {
        std::string system_prompt, LoopOptions options = {});
 
   void add_observer(Observer& observer) { observers_.push_back(&observer); }
-  // Asked after a cancelled step: what the person wants the model to know, or nothing to end the task.
+  // Called after a cancelled step: returns what the person wants to tell the model, or nothing to end the
+  // task.
   void set_on_cancelled(std::function<std::optional<std::string>()> ask) { on_cancelled_ = std::move(ask); }
 
-  // Runs one task to its end, with the conversation so far before it. `cancel` is borrowed; setting it ends
-  // the step that is under way (the loop clears it when it goes on), and with it the task unless on_cancelled
-  // says otherwise.
+  // Runs one task to its end, after the conversation so far. `cancel` is borrowed; setting it ends the step
+  // in progress (the loop clears it when it continues), and with it the task unless on_cancelled says
+  // otherwise.
   TaskResult run(std::string_view task, std::atomic<bool>& cancel);
 
   // Forgets the conversation, not the budget.
@@ -177,7 +176,7 @@ class Loop {
   std::function<std::optional<std::string>()> on_cancelled_;
   std::vector<Entry> history_;
   uint64_t conversation_ = 0;
-  std::vector<std::string> digest_;  // a line for each reply that was cut
+  std::vector<std::string> digest_;  // a line for each cut reply
 };
 
 }  // namespace membrane::agent

@@ -29,7 +29,7 @@ Completion calls(std::vector<ToolCall> tool_calls) {
   return completion;
 }
 
-// Says what it was told to, and keeps what it was asked.
+// Replies as scripted, and records its queries.
 class ScriptedModel final : public ChatModel {
  public:
   std::deque<Result<Completion>> script;
@@ -87,7 +87,7 @@ class LoopTest : public ::testing::Test {
     return *loop_;
   }
   TaskResult run(std::string_view task = "the task") { return loop().run(task, cancel_); }
-  // All of the conversation that the nth query showed to the model.
+  // The whole conversation that the nth query showed to the model.
   std::string conversation(size_t n) const {
     std::string text;
     for (const Message& message : model_.queries.at(n).messages)

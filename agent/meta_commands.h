@@ -1,6 +1,6 @@
-// The commands of both REPLs: of the conversation (`membrane agent`) and of a session in a language (`membrane repl`). Each
-// can be written with a colon and with a slash. One table says which there are, where, and what the help says of them.
-//
+// The commands of both REPLs: of the conversation (`membrane agent`) and of a session in a language
+// (`membrane repl`). Each can be written with a colon or a slash. One table lists them, their REPL, and their
+// help.
 // Threads: pure functions.
 #pragma once
 
@@ -35,26 +35,26 @@ struct MetaCommand {
   MetaPlace place;
   std::string_view name;
   std::string_view alias;      // "" for none
-  std::string_view arguments;  // as the help shows them: "FILE AS"
+  std::string_view arguments;  // as shown in the help: "FILE AS"
   std::string_view does;
 };
 
 // A line that is a command, or was meant to be one.
 struct MetaLine {
-  const MetaCommand* command = nullptr;  // null: there is none of the name here
+  const MetaCommand* command = nullptr;  // null: no such command here
   std::string word;                      // with its prefix, as written
   std::string argument;
 };
 
-// Nothing for what is an entry or a task. In a session, where a line of code may begin with a slash, that is whatever
-// does not look exactly like a command; a colon always begins one, when a letter follows.
+// Nothing for an entry or a task. In a session, where a line of code may begin with a slash, that includes
+// anything that does not look exactly like a command; a colon followed by a letter always begins one.
 std::optional<MetaLine> meta_line(MetaPlace place, std::string_view line);
 
 // A line for each command, with the prefix.
 std::string meta_help(MetaPlace place, char prefix);
-// That there is no such command, what it may be meant for, and which there are. One line.
+// A one-line message that there is no such command, with the most similar one and the list of commands.
 std::string unknown_meta(MetaPlace place, std::string_view word);
-// The commands that what is typed so far can become, with its prefix; none when it does not begin as one.
+// The commands that begin with the typed text, with its prefix; none if it does not begin like one.
 std::vector<std::string> metas_for(MetaPlace place, std::string_view begun);
 
 }  // namespace membrane::agent

@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr size_t kMaxErrorBodyBytes = 64u << 10;
-constexpr uint32_t kMaxCutRetries = 2;  // an answer that is cut costs its tokens each time
+constexpr uint32_t kMaxCutRetries = 2;  // a cut answer costs its tokens each time
 constexpr const char* kBaseUrlHint =
     "Check that MEMBRANE_BASE_URL names an OpenAI-compatible API, usually ending in /v1.";
 
@@ -55,7 +55,7 @@ Result<ModelConfig> model_config_from(const std::function<const char*(const char
 struct ModelClient::Failure {
   Error error;
   bool retryable = false;
-  bool refused = false;  // the query, by its form: the dialect may be adapted
+  bool refused = false;  // the query's form was refused: the dialect may be adapted
   std::optional<uint64_t> retry_after_ms;
   std::optional<Completion> partial;  // what had come
 
@@ -64,8 +64,8 @@ struct ModelClient::Failure {
   }
 };
 
-// One answer on its way in: a stream of events, a JSON body, or the body of an error. Which of them is told
-// by the status and the first byte, since content types are not to be trusted.
+// One answer while it arrives: a stream of events, a JSON body, or the body of an error. The status and the
+// first byte decide, since content types are not to be trusted.
 struct ModelClient::Attempt {
   enum class Kind : uint8_t { kUnknown, kStream, kJson, kOther };
 
@@ -210,7 +210,7 @@ ModelClient::Failure ModelClient::failure_of_status(const HttpHead& head, std::s
     failure.error.hint = "The conversation is longer than the model's window.";
     failure.retryable = failure.refused = false;
   }
-  if (server.code == "insufficient_quota") {  // a 429 that no waiting mends
+  if (server.code == "insufficient_quota") {  // a 429 that waiting does not fix
     failure.error.code = ErrorCode::kExhausted;
     failure.error.hint = "The account has no quota left.";
     failure.retryable = false;
@@ -244,10 +244,10 @@ std::expected<Completion, ModelClient::Failure> ModelClient::attempt(const ChatQ
   if (head && (head->status < 200 || head->status > 299))
     return std::unexpected(failure_of_status(*head, answer.body));
   if (!head && answer.decoder.done())
-    return counted(std::move(answer.decoder).finish());  // cut behind the end
+    return counted(std::move(answer.decoder).finish());  // cut after the end
   if (!head) {
     const ErrorCode code = head.error().code;
-    // What is malformed today may be whole tomorrow; a limit or a cancel stays.
+    // A malformed answer may succeed later; a limit or a cancellation will not.
     return broken(head.error(), code == ErrorCode::kUnavailable || code == ErrorCode::kTimedOut ||
                                     code == ErrorCode::kInvalidInput);
   }
@@ -306,7 +306,7 @@ Status ModelClient::wait(const Failure& failure, uint32_t retry, const ChatContr
 }
 
 Result<Completion> ModelClient::complete(const ChatQuery& query, const ChatControl& control) {
-  Usage spent;  // by attempts that came to nothing
+  Usage spent;  // by failed attempts
   uint32_t cuts = 0;
   for (uint32_t retry = 0, attempts = 1;; ++attempts) {
     auto answer = attempt(query, control);
@@ -318,7 +318,7 @@ Result<Completion> ModelClient::complete(const ChatQuery& query, const ChatContr
       return std::move(*answer);
     }
     Failure& failure = answer.error();
-    if (adapt_to(failure)) continue;  // each adaption happens once: this ends
+    if (adapt_to(failure)) continue;  // each adaptation happens once, so this ends
     if (failure.partial) {
       ++cuts;
       spent.tokens_in += failure.partial->usage.tokens_in;
@@ -328,7 +328,7 @@ Result<Completion> ModelClient::complete(const ChatQuery& query, const ChatContr
     const bool last = !failure.retryable || retry >= config_.max_retries || cuts > kMaxCutRetries;
     if (!last) again = wait(failure, retry++, control);
     if (!last && again) continue;
-    if (!again) return std::unexpected(again.error());  // no time, no wish, or no use to wait
+    if (!again) return std::unexpected(again.error());  // no time, cancelled, or no use to wait
     if (failure.partial && failure.retryable && !failure.partial->content.empty()) {
       failure.partial->attempts = attempts;
       failure.partial->finish = Finish::kCut;

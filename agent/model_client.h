@@ -1,13 +1,12 @@
-// A model behind an OpenAI-compatible chat API (OpenAI, Cerebras, vLLM, llama.cpp,
-// Ollama, …), on libcurl.
+// A client for a model with an OpenAI-compatible chat API (OpenAI, Cerebras, vLLM, llama.cpp, Ollama, …), on
+// libcurl.
 //
-// An answer is streamed when the server can, and read whole when it cannot. What a
-// server refuses to be asked (tools, stream_options, a system message…) it is not
-// asked again. 429, 5xx, cut and malformed answers are retried with back-off; what
-// a server says in Retry-After is kept. The API key goes into one header and
-// nowhere else: no message, log or transcript has it.
+// An answer is streamed when the server can, and read whole when it cannot. Features that a server refuses
+// (tools, stream_options, a system message…) are not requested again. 429, 5xx, cut and malformed answers are
+// retried with back-off; a server's Retry-After is honoured. The API key goes into one header and nowhere
+// else: no message, log or transcript contains it.
 //
-// Threads: complete() and embed() may be called from many threads at once.
+// Threads: many threads may call complete() and embed() at once.
 #pragma once
 
 #include <cstdint>
@@ -30,35 +29,35 @@ namespace membrane::agent {
 struct ModelConfig {
   std::string model;
   std::string base_url;     // "https://api.example.org/v1"; loopback is fine
-  std::string api_key;      // may be empty, as local servers want none
+  std::string api_key;      // may be empty: local servers need none
   std::string embed_model;  // for ai.embed; `model` when empty
   bool tools = true;        // offer tools; fenced code always works
   bool stream = true;
   HttpTimeouts timeouts;
   uint32_t max_retries = 4;
-  uint64_t max_wait_ms = 60'000;            // a longer Retry-After is a failure, not a wait
+  uint64_t max_wait_ms = 60'000;            // a longer Retry-After is a failure
   uint64_t max_response_bytes = 16u << 20;  // unpacked
   uint64_t jitter_seed = 0;                 // 0: from the system's randomness
 };
 
-// From MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY and MEMBRANE_EMBED_MODEL, as `environment` has
-// them (getenv). kNotFound names what is missing.
+// From MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY and MEMBRANE_EMBED_MODEL, looked up with
+// `environment` (getenv). kNotFound names what is missing.
 Result<ModelConfig> model_config_from(const std::function<const char*(const char*)>& environment);
 
 class ModelClient final : public ChatModel {
  public:
-  // Checks the configuration and loads libcurl; connects to nobody. `clock` is borrowed.
+  // Checks the configuration and loads libcurl; does not connect. `clock` is borrowed.
   static Result<std::unique_ptr<ModelClient>> create(ModelConfig config,
                                                      RetryClock& clock = RetryClock::real());
 
-  // When the server kept cutting its answers and text had come, that is returned with Finish::kCut. Errors:
-  // kCancelled; kTimedOut; kUnavailable (unreachable, 429 and 5xx to the last try); kDenied (401, 403);
+  // If the server kept cutting its answers and text had come, that is returned with Finish::kCut. Errors:
+  // kCancelled; kTimedOut; kUnavailable (unreachable, 429 and 5xx up to the last try); kDenied (401, 403);
   // kNotFound (404: model or path); kExhausted (quota, or an answer beyond the limit); kInvalidInput (the
-  // server refused the query, or what it sent is no answer).
+  // server refused the query, or its answer is invalid).
   Result<Completion> complete(const ChatQuery& query, const ChatControl& control) override;
   Result<std::vector<float>> embed(std::string_view text, const ChatControl& control);
   [[nodiscard]] std::string name() const override { return config_.model; }
-  // Whether the server takes tools, as far as is known.
+  // Whether the server supports tools, as far as is known.
   [[nodiscard]] bool offers_tools() const;
 
  private:
@@ -85,8 +84,8 @@ class ModelClient final : public ChatModel {
   Backoff backoff_;
 };
 
-// The model that programs reach by ai.*: without a conversation. The broker counts the tokens.
-// Threads: as the client.
+// The model that programs reach through ai.*: without a conversation. The broker counts the tokens.
+// Threads: as for the client.
 class HostModel final : public host::Model {
  public:
   // Borrowed; `cancel` may be null.

@@ -1,4 +1,4 @@
-// The client against the scripted server, over real HTTP.
+// The client with the scripted server, over real HTTP.
 #include "agent/model_client.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Waits for nothing and remembers how long it was asked to.
+// Does not wait, and records the requested times.
 class FakeClock final : public RetryClock {
  public:
   int64_t now = 1'790'000'000;  // Mon, 21 Sep 2026 14:13:20 GMT

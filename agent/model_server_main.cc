@@ -1,5 +1,4 @@
-// A model server that does what a script says: the other side of the tests, in a
-// process of its own, over real HTTP on loopback.
+// A scripted model server: the other side of the tests, in a process of its own, over real HTTP on loopback.
 //
 //   model_server < script.json
 //
@@ -14,7 +13,7 @@
 //     "json": value                     application/json
 //     "body": "text"                    as it is
 //     "body_hex": "1f8b…"               bytes
-//   "fill": [count, "text"]  appends the text so many times
+//   "fill": [count, "text"]  appends the text that many times
 //   "split": n               sends pieces of n bytes
 //   "chunked": bool          else Content-Length
 //   "raw": "…"               these bytes instead of all the above
@@ -61,8 +60,8 @@ bool has_hung_up(int socket) {
   return poll(&peer, 1, 0) == 1;
 }
 
-// A client that left one connection and then asked on another did so in this order, whichever of the
-// two threads is told first.
+// A client that left one connection and then used another did so in this order, whichever of the two threads
+// notices first.
 void log_request(const json& request) {
   const std::scoped_lock lock(g_mutex);
   std::erase_if(g_stalled, [](int socket) {
@@ -159,7 +158,7 @@ std::string body_of(const json& answer) {
   return body;
 }
 
-// The answer's bytes; without their end when the answer is to be cut.
+// The answer's bytes; without their end if the answer is to be cut.
 std::string bytes_of(const json& answer) {
   if (answer.contains("raw")) return answer["raw"].get<std::string>();
   const std::string body = body_of(answer);

@@ -1,5 +1,4 @@
-// The scripted model server (model_server_main.cc) as a test holds it: started with
-// a script, ended with the object.
+// The scripted model server (model_server_main.cc) for tests: started with a script, ended with the object.
 #pragma once
 
 #include <sys/types.h>
@@ -22,9 +21,9 @@ class ModelServer {
   ModelServer& operator=(const ModelServer&) = delete;
 
   [[nodiscard]] std::string base_url() const { return "http://127.0.0.1:" + port_ + "/v1"; }
-  // The nth line that the server wrote about requests; waits until it is there.
+  // The nth line that the server wrote about requests; waits for it.
   nlohmann::json line(size_t n);
-  // Ends the server; how many lines it wrote. A request's line is written before its answer.
+  // Ends the server; returns how many lines it wrote. A request's line is written before its answer.
   size_t end();
 
  private:
@@ -40,7 +39,7 @@ class ModelServer {
 
 // An answer that streams `deltas` as its content, with usage and an end.
 nlohmann::json streamed(const std::vector<std::string>& deltas);
-// One that calls a tool.
+// An answer that calls a tool.
 nlohmann::json streamed_call(const std::string& name, const nlohmann::json& arguments,
                              const std::string& id = "call_a");
 // One event of a stream: {"choices":[{"delta":delta,"finish_reason":finish}]}.

@@ -13,7 +13,7 @@
 namespace membrane::agent {
 namespace {
 
-// A line of a terminal, which may never come.
+// Reads a line of a terminal, which may never come.
 class Terminal {
  public:
   explicit Terminal(int file) : file_(file) {}
@@ -29,7 +29,7 @@ class Terminal {
     }
   }
 
-  // Nothing when the time is over, the run is to end, or the terminal is gone.
+  // Nothing when the time is over, the run must end, or the terminal is gone.
   [[nodiscard]] std::optional<std::string> read_line(const host::EgressQuestion& question) const {
     constexpr int kLookAgainMs = 50;
     constexpr size_t kMostBytes = 1024;

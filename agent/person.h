@@ -1,7 +1,8 @@
-// The person at the terminal, for agent.ask: a program's question is printed, the
-// next line is the answer.
+// The person at the terminal, for agent.ask: prints a program's question and reads the next line as the
+// answer.
 //
-// A person cannot be hurried: the time-out is not kept here; Ctrl-C ends the wait.
+// A person cannot be hurried: the timeout is not enforced here; Ctrl-C ends the wait.
+// Threads: one at a time, the REPL's.
 // Threads: one at a time, that of the REPL.
 #pragma once
 
@@ -27,11 +28,11 @@ class ConsolePerson final : public host::Person {
   std::ostream& out_;
 };
 
-// Asks on the terminal of the process whether a request may leave, as the trifecta rule wants it, and shows what was read.
-// Null without a terminal: then nobody is there, and nothing leaves.
+// Asks on the terminal of the process whether a request may leave, as the trifecta rule demands, and shows
+// what was read. Null without a terminal: then nobody can approve, and nothing leaves.
 host::Approve approve_on_terminal();
 
-// The question, as a person reads it. Each line is one of a terminal.
+// The question for a person. Each line fits a terminal.
 std::string egress_question_text(const host::EgressQuestion& question);
 
 }  // namespace membrane::agent

@@ -80,7 +80,7 @@ constexpr std::string_view kSignatures =
 fail, `a/b(…)` are alike. Only those of http, kv, fs, ai, sql, time.now_ms and agent.ask count as host calls.
 )";
 
-// What languages have in themselves, so that nobody needs the capability for it.
+// What languages have themselves, so that nobody needs the capability for it.
 constexpr std::string_view kOfEveryLanguage[] = {"io",      "json", "str",    "list", "map",
                                                  "builder", "time", "random", "log"};
 
@@ -89,7 +89,7 @@ constexpr std::string_view kFailures =
 only the person can give: go another way, or say so in the answer.
 )";
 
-// How a language is used here. Every sentence is paid at every step.
+// How a language is used here. Every sentence costs tokens at every step.
 struct Use {
   std::string_view language;
   std::string_view example;  // of a program

@@ -166,7 +166,7 @@ TEST_F(PromptTest, TellsWatOfEveryFunctionInShort) {
   EXPECT_FALSE(has("\nhttp:"));
 }
 
-// Counted are those that reach the world, so a program may call the others as often as its fuel lasts.
+// Only calls that reach outside are counted, so a program may make the others as often as its fuel lasts.
 TEST_F(PromptTest, NamesWhatCountsAsAHostCall) {
   prompt_ = functions_prompt(std::vector{wat()}, {});
   for (const host::Capability& capability : host::capabilities()) {
@@ -199,7 +199,7 @@ TEST_F(PromptTest, SaysHowToAskForMore) {
 
 constexpr size_t kMostBytes = 8'000;  // every step pays for them
 
-// As `membrane agent --language wat --print-prompt` has it, with the programs of catalog/.
+// As `membrane agent --language wat --print-prompt` prints it, with the programs of catalog/.
 std::string whole_prompt(const policy::Policy& policy) {
   const auto catalog = Catalog::load(MEMBRANE_SOURCE_DIR "/catalog");
   EXPECT_TRUE(catalog && catalog->problems().empty() && catalog->entries().size() > 30);

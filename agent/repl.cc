@@ -45,7 +45,7 @@ Repl::Repl(Loop& loop, LineReader& in, std::ostream& out, std::atomic<bool>& can
   });
 }
 
-// One task or command, however many lines it has.
+// One task or command, of any number of lines.
 LineEvent Repl::read_entry(std::string& entry) {
   entry.clear();
   for (std::string line;;) {

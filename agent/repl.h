@@ -1,10 +1,10 @@
-// `membrane agent` without a task: task after task in one conversation.
+// `membrane agent` without a task: one task after another in one conversation.
 //
-// A line is a task; a trailing backslash or a code fence that is still open makes it
-// go on in the next. Some lines that begin with a slash or a colon are commands (/help lists them).
-// Ctrl-C ends the step that is under way, Ctrl-D the session.
+// A line is a task; a trailing backslash or an open code fence continues it on the next line. Some lines that
+// begin with a slash or a colon are commands (/help lists them). Ctrl-C ends the step in progress, Ctrl-D the
+// session.
 //
-// Threads: one; the cancel flag may be set from a signal handler.
+// Threads: one; a signal handler may set the cancel flag.
 #pragma once
 
 #include <atomic>

@@ -40,7 +40,7 @@ class ReplTest : public ::testing::Test {
 
   std::string history_file() const { return directory_ / "state" / "history"; }
 
-  // Types `input` into a session whose model answers `answers`; what was printed.
+  // Types `input` into a session whose model answers `answers`; returns the output.
   std::string type(const std::string& input, const std::string& answers = R"({"content":"ANSWER: 42"})") {
     auto recording = Recording::parse(answers, "answers");
     EXPECT_TRUE(recording) << recording.error().message;
@@ -273,7 +273,7 @@ TEST(InterruptDeathTest, ThreeThatNobodyHeardEndTheProcess) {
 
 // -- a real terminal ------------------------------------------------------------------------------
 
-// The child's side: reads lines as the REPL does, and prints what they were.
+// The child's side: reads lines like the REPL, and prints them.
 [[noreturn]] void read_at_terminal() {
   Interrupt interrupt;
   auto reader = terminal_line_reader(interrupt.flag());
@@ -316,7 +316,8 @@ TEST(TerminalLineReader, EditsRemembersAndIsInterrupted) {
       seen.append(piece, static_cast<size_t>(got));
     }
     seen.erase(0, at + after.size());
-    // The prompt may be shown before the terminal gives keys singly; what is typed until then is a line to it.
+    // The prompt may appear before the terminal delivers single keys; what is typed until then is a line to
+    // it.
     termios mode{};
     while (!keys.empty() && tcgetattr(terminal, &mode) == 0 && (mode.c_lflag & ICANON) != 0) sched_yield();
     return write(terminal, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size());
@@ -330,7 +331,8 @@ TEST(TerminalLineReader, EditsRemembersAndIsInterrupted) {
   EXPECT_TRUE(type_after("ready> ", "t.b\tk\r")) << seen;
   EXPECT_TRUE(type_after("<line t.bark>", "")) << seen;
   EXPECT_TRUE(type_after("ready> ", "dropped")) << seen;
-  // Ctrl-C, and a key: a signal that arrives just before libedit waits for a key is acted on with the next one.
+  // Ctrl-C, and a key: a signal that arrives just before libedit waits for a key takes effect with the next
+  // one.
   EXPECT_TRUE(type_after("dropped", "\x03\r")) << seen;
   EXPECT_TRUE(type_after("<interrupted>", "")) << seen;
   EXPECT_TRUE(type_after("ready> ", "\x04")) << seen;

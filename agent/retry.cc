@@ -37,7 +37,7 @@ RetryClock& RetryClock::real() {
 
 uint64_t Backoff::wait_ms(uint32_t retry) {
   const uint64_t full = std::min(kMaxMs, kFirstMs << std::min(retry, 16u));
-  // SplitMix64: one step a wait is random enough to spread clients.
+  // SplitMix64: one step per wait is random enough to spread clients.
   uint64_t z = state_ += 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

@@ -13,7 +13,7 @@
 
 namespace membrane::agent {
 
-// Time as retries need it; a test brings its own and waits for nothing.
+// The clock for retries; a test supplies its own and never waits.
 class RetryClock {
  public:
   virtual ~RetryClock() = default;
@@ -30,19 +30,19 @@ class Backoff {
 
   // Equal seeds give equal waits.
   explicit Backoff(uint64_t seed) : state_(seed) {}
-  // The wait before retry 0, 1, 2…: doubling, capped, of which a random half is taken off, so that many
-  // clients that failed together do not come back together.
+  // The wait before retry 0, 1, 2…: doubling, capped, with a random half removed, so that many clients that
+  // failed together do not return together.
   uint64_t wait_ms(uint32_t retry);
 
  private:
   uint64_t state_;
 };
 
-// "120", or "Wed, 21 Oct 2026 07:28:00 GMT" seen at `now_unix_s`; a date that has passed is 0. Nothing for
-// what is neither.
+// Parses "120", or "Wed, 21 Oct 2026 07:28:00 GMT" seen at `now_unix_s`; a past date is 0. Nothing for
+// anything else.
 std::optional<uint64_t> retry_after_ms(const CurlApi& api, std::string_view value, int64_t now_unix_s);
 
-// Whether a status is worth another try: 408, 409, 425, 429 and the 5xx except 501 and 505.
+// Whether a status is worth a retry: 408, 409, 425, 429 and the 5xx except 501 and 505.
 bool is_transient(int status);
 
 }  // namespace membrane::agent

@@ -8,7 +8,8 @@ namespace membrane::agent {
 namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Splits "name: value" as the standard does: the first colon ends the name, and one space behind it goes.
+// Splits "name: value" as the standard does: the first colon ends the name, and one space after it is
+// dropped.
 void split_field(std::string_view line, std::string_view& name, std::string_view& value) {
   const size_t colon = line.find(':');
   name = line.substr(0, colon);

@@ -1,12 +1,10 @@
 // Server-sent events, read as they arrive (WHATWG HTML, section 9.2 "Server-sent
 // events", parsing and interpreting an event stream).
 //
-// Feed bytes in whatever pieces the network gives; every split of the same bytes
-// gives the same events (sse_fuzz.cc holds this). A stream is UTF-8; bytes are
-// passed on as they came, validity is for whoever reads the data.
+// Feed bytes in any pieces; every split of the same bytes gives the same events (sse_fuzz.cc checks this). A
+// stream is UTF-8; bytes are passed on as they came, and the reader of the data checks validity.
 //
-// Limits: a line and an event's data are bounded; what is longer is refused, and
-// the parser then stays failed.
+// Limits: a line and an event's data are bounded; longer ones are refused, and the parser then stays failed.
 //
 // Threads: one at a time.
 #pragma once
@@ -36,17 +34,17 @@ struct SseLimits {
 
 class SseParser {
  public:
-  // `on_event` is called from feed(), once for each complete event. It may not feed.
+  // `on_event` is called from feed(), once for each complete event. It must not call feed().
   explicit SseParser(std::function<void(const SseEvent&)> on_event, SseLimits limits = {});
 
   // kExhausted when a limit is passed.
   Status feed(std::string_view bytes);
 
-  // The event that the stream ended in the middle of, if any. The standard discards it; servers
-  // that forget the last blank line make it worth a look once the stream is over.
+  // The incomplete event at the end of the stream, if any. The standard discards it; servers that forget the
+  // last blank line make it worth a look once the stream is over.
   [[nodiscard]] std::optional<SseEvent> unfinished() const;
 
-  // What the last valid "retry" field asked for.
+  // The value of the last valid "retry" field.
   [[nodiscard]] std::optional<uint64_t> retry_ms() const { return retry_ms_; }
 
  private:

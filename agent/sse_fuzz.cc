@@ -15,7 +15,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Piece lengths come from `lengths`, around and around; 0 stands for an empty piece.
+// Piece lengths come cyclically from `lengths`; 0 stands for an empty piece.
 Outcome parse(std::string_view bytes, std::string_view lengths) {
   Outcome outcome;
   membrane::agent::SseParser parser([&](const auto& event) { outcome.events.push_back(event); },

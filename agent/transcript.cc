@@ -44,7 +44,8 @@ Json totals_of(const Totals& t) {
           {"wall_ms", t.wall_ms}};
 }
 
-// Lines of a transcript, and reports: as large as a whole recording, and as deep as anything foreign.
+// The limits for lines of a transcript, and reports: as large as a whole recording, and as deep as any
+// foreign JSON.
 Json read_line_of(std::string_view text) {
   constexpr JsonLimits kLimits{
       .bytes = Recording::kMaxBytes, .values = 20'000'000, .memory_bytes = 4ull << 30};
@@ -124,7 +125,7 @@ void TranscriptWriter::on_end(const TaskResult& result) {
 
 namespace {
 
-// One line of a file, read field by field; the first thing that is wrong is kept.
+// One line of a file, read field by field; keeps the first error.
 class LineReader {
  public:
   LineReader(const Json& line, std::string place) : line_(line), place_(std::move(place)) {}
@@ -361,7 +362,7 @@ void ReplayCheck::on_program(const Program& program) {
 
 namespace {
 
-// What a run's time and place make of it.
+// Parts of a report that depend on the run's time and place.
 void drop_measures(Json& report) {
   for (const char* name : {"compile_us", "run_us", "memory_peak_bytes"}) report.erase(name);
   if (const auto calls = report.find("host_calls"); calls != report.end() && calls->is_array())

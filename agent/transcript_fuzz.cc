@@ -1,4 +1,4 @@
-// Any bytes as a recording: read or refused, and what is read can be asked.
+// Arbitrary bytes as a recording: read or refused, and a parsed one can be queried.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,11 +1,12 @@
-"""What every attack stands on: it runs the command as an attacker's victim would, and measures what that cost the host.
+"""The base of all attacks: runs the command as an attacker's victim would, and measures the cost to the
+host.
 
-A file `NAME_attack_test.py` holds the tries against one part; each test method is one try, named after what it tries.
-A try passes when the attack fails: the process ends by itself, within its time and memory, and the effect that the
-attacker wanted is not there.
+A file `NAME_attack_test.py` holds the attempts against one part; each test method is one attempt, named after
+what it tries. It passes when the attack fails: the process ends by itself, within its time and memory, and
+the attacker's goal is not reached.
 
-MEMBRANE_COMMAND names the command (build/release of these sources otherwise). MEMBRANE_SANITIZED=1 says that it was
-built with a sanitizer: stacks and memory are then not held to their limits.
+MEMBRANE_COMMAND names the command (build/release of these sources otherwise). MEMBRANE_SANITIZED=1 says that
+it was built with a sanitizer: stacks and memory are then not held to their limits.
 """
 
 import os
@@ -50,13 +51,13 @@ def _limit_stack():
 
 
 def resident_bytes(pid):
-    """What a process has in memory at this moment."""
+    """The current memory of a process."""
     pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
     return int(pages) * resource.getpagesize()
 
 
 def execute(arguments, stdin=b"", folder=None, environment=None):
-    """Runs a command with a small stack. Its output is kept whole; it is killed after MAX_SECONDS."""
+    """Runs a command with a small stack. Its output is kept completely; it is killed after MAX_SECONDS."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin)
         source.seek(0)
@@ -76,7 +77,7 @@ def execute(arguments, stdin=b"", folder=None, environment=None):
 
 
 class Attack(unittest.TestCase):
-    """A directory of its own, and an environment in which nothing is configured but the languages."""
+    """A directory of its own, and an environment in which only the languages are configured."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -87,7 +88,7 @@ class Attack(unittest.TestCase):
         self.environment["MEMBRANE_LANGUAGES"] = str(LANGUAGES)
 
     def file(self, name, content):
-        """Writes a file into the try's directory; returns its name."""
+        """Writes a file into the attempt's directory; returns its name."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -100,8 +101,8 @@ class Attack(unittest.TestCase):
             self.skipTest(f"{language} is not installed (tools/get-languages --directory build/languages)")
 
     def membrane(self, *arguments, stdin=b"", codes=(0, 1, 2), **environment):
-        """Runs the command. It must end by itself, with one of these exit codes: a signal or a failure of Membrane's
-        own (3) is an attack that got through."""
+        """Runs the command. It must end by itself, with one of these exit codes: a signal or a failure of
+        Membrane's own (3) means that the attack succeeded."""
         done = execute([COMMAND, *map(str, arguments)], stdin, self.folder, {**self.environment, **environment})
         self.assertIn(done.code, codes, str(done))
         return done

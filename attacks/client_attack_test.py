@@ -1,8 +1,8 @@
-"""Tries of a hostile client of the service: requests that two readers could read in two ways, bodies that grow when they are
-read, connections that say nothing, and values that no client sends.
+"""Attempts of a hostile client of the service: ambiguous requests, bodies that grow when they are read,
+silent connections, and values that no client sends.
 
-Every try must be answered with 4xx, or done as what it plainly is; never with 5xx, and never with silence. After each
-the service still answers, and at the end it is no larger than it may be.
+Every attempt must be answered with 4xx, or handled as what it plainly is; never with 5xx, and never with
+silence. After each one the service still answers, and at the end it is no larger than allowed.
 """
 
 import concurrent.futures
@@ -62,7 +62,8 @@ class Client(unittest.TestCase):
         return connection
 
     def raw(self, request):
-        """The statuses of all answers to these bytes, until the service closes the connection, and what they were."""
+        """The statuses of all answers to these bytes, until the service closes the connection, and the
+        answers."""
         request = request.replace(b"TOKEN", self.service.token.encode()).replace(b"SANDBOX", self.sandbox.encode())
         connection = self.connect()
         try:
@@ -79,7 +80,7 @@ class Client(unittest.TestCase):
         return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) [A-Z]", answer)], answer
 
     def says(self, request, *statuses):
-        """The answers have these statuses: each a number, or a list of those that may be."""
+        """The answers have these statuses: each a number, or a list of allowed ones."""
         got, answer = self.raw(request)
         self.assertEqual(len(got), len(statuses), answer[:2000])
         for each, wanted in zip(got, statuses):
@@ -396,7 +397,7 @@ add_tries(Json, [
 
 class Doors(Client):
     def leads_nowhere(self, path, *headers):
-        """Without a token, or with one that is none, nothing of what needs one is answered."""
+        """Without a token, or with an invalid one, nothing that needs one is answered."""
         request = "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode("latin-1")
         got, answer = self.raw(request)
         self.assertEqual(len(got), 1, answer[:2000])
@@ -440,7 +441,7 @@ add_tries(Doors, [("a_token_in_the_query", "tokens", "/v1/sandboxes?token=TOKEN&
 
 
 class Words(Client):
-    """What a client says comes into logs, answers and events."""
+    """A client's text ends up in logs, answers and events."""
 
     @stopped_by("tokens")
     def test_beginnings_of_the_token(self):
@@ -533,14 +534,14 @@ def zipped(name):
 
 
 def claiming(size):
-    """A file of the tar archive that says it has so many bytes, and has none."""
+    """A file of the tar archive that claims this size, and has no bytes."""
     info = tarfile.TarInfo("x")
     info.size = size
     return info.tobuf(tarfile.GNU_FORMAT)
 
 
 class Archives(Client):
-    """Unpacked into a sandbox of JavaScript."""
+    """Unpacked into a JavaScript sandbox."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-"""Tries against the command itself: files and options that are not what they claim to be."""
+"""Attempts against the command itself: files and options that are not what they claim to be."""
 
 import unittest
 

@@ -1,5 +1,6 @@
-"""Tries to make compiling cost more than the text is worth: time that grows faster than the size, findings larger than
-the program, forms that expand, and programs that are still compiled when their time is over."""
+"""Attempts to make compilation cost more than the text is worth: time that grows faster than the size,
+error lists larger than the program, forms that expand, and programs that are still compiling when their time
+is over."""
 
 import json
 import unittest
@@ -131,8 +132,8 @@ class CompileAttack(Attack):
         self.timed_out(self.file("x.wasm", binary), "--tier", "compiler")
 
     def compiled(self, body):
-        """Runs a function of no parameters in each tier: it may end as it likes, but within its time and in little memory.
-        Type 1 gives a thousand values, and type 2 takes and gives them."""
+        """Runs a function without parameters in each tier: it may end in any way, but within its time and
+        in little memory. Type 1 returns a thousand values, and type 2 takes and returns them."""
         thousand = leb(1000) + b"\x7f" * 1000
         types = b"\3\x60\0\0\x60\0" + thousand + b"\x60" + thousand + thousand
         binary = (b"\0asm\1\0\0\0" + section(1, types) + section(3, b"\1\0") + section(7, b"\1\3run\0\0") +

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The register of escapes: tries of four attackers, each with the wall that stops it.
+"""The register of escapes: attempts of four attackers, each with the wall that stops it.
 
     attacks/escapes.py              how many there are, by attacker and wall
     attacks/escapes.py --all        each of them with its wall
     attacks/escapes.py --update     writes the former into attacks/README.md
 
-A try is a test method with `@stopped_by("wall")`, or a row of a table that add_tries() makes one of. The walls around a
-worker are those of worker/walls.def; the others are in WALLS below. tools/tests/escapes_test.py holds the register to its
-promises.
+An attempt is a test method with `@stopped_by("wall")`, or a row of a table from which add_tries() makes one.
+The walls around a worker are those of worker/walls.def; the others are in WALLS below.
+tools/tests/escapes_test.py checks the register.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MARKS = "<!-- escapes: attacks/escapes.py --update -->\n", "<!-- end of escapes -->\n"
 
-# What stops a try besides the walls around a worker.
+# The walls other than those around a worker.
 WALLS = {
     # around a guest, in the worker
     "validation": "refuses a module before any of it runs",
@@ -60,7 +60,7 @@ MODULES = {
 
 
 def stopped_by(wall):
-    """Names the wall that stops the try."""
+    """Names the wall that stops the attempt."""
     def mark(method):
         method.wall = wall
         return method
@@ -68,7 +68,7 @@ def stopped_by(wall):
 
 
 def add_tries(to, rows, act):
-    """Makes a test method of `to` of each row: (name, wall, what act(case, *more) is given)."""
+    """Makes a test method of `to` from each row: (name, wall, further arguments of act(case, *more))."""
     for name, wall, *more in rows:
         def method(case, more=tuple(more)):
             act(case, *more)
@@ -79,7 +79,7 @@ def add_tries(to, rows, act):
 
 
 def rows_of(path, macro):
-    """The rows of a table in C++, each as a list of words. Those for another processor are left out."""
+    """The rows of a C++ table, each as a list of words. Those for another processor are left out."""
     rows, only = [], None
     for line in (ROOT / path).read_text().splitlines():
         if condition := re.match(r"#if defined\(__(\w+)__\)", line):
@@ -93,7 +93,7 @@ def rows_of(path, macro):
 
 
 def worker_walls():
-    """Of worker/walls.def: {"kUserNamespace": ("user_namespace", "gives …")}."""
+    """From worker/walls.def: {"kUserNamespace": ("user_namespace", "gives …")}."""
     return {identity: (name, words) for identity, name, words in rows_of("worker/walls.def", "WALL")}
 
 
@@ -102,7 +102,7 @@ def all_walls():
 
 
 def all_escapes():
-    """(attacker, name of the test, wall) of each try; the wall is None where a test names none."""
+    """(attacker, name of the test, wall) of each attempt; the wall is None if a test names none."""
     sys.path.insert(0, str(ROOT / "attacks"))
     found = []
     for module, attacker in MODULES.items():
@@ -115,7 +115,7 @@ def all_escapes():
 
 
 def summary():
-    """How many tries each wall stops, by attacker, as a table in Markdown."""
+    """How many attempts each wall stops, by attacker, as a table in Markdown."""
     escapes, walls = all_escapes(), all_walls()
     count = Counter((attacker, wall) for attacker, _, wall in escapes)
     attackers = list(MODULES.values())
@@ -129,7 +129,7 @@ def summary():
 
 
 def readme(text):
-    """The text with the table of now."""
+    """The text with the current table."""
     before, rest = text.split(MARKS[0])
     return before + MARKS[0] + "\n" + summary() + "\n" + MARKS[1] + rest.split(MARKS[1])[1]
 

@@ -1,4 +1,5 @@
-"""Tries to leave a granted directory, or to change in it what the grant does not give: by links, by names, by races."""
+"""Attempts to leave a granted directory, or to change in it what the grant does not allow: by links, by
+names, by races."""
 
 import os
 import stat
@@ -23,7 +24,7 @@ OUT = {PERM, NOTCAPABLE, ACCES}  # what leads out of a grant ends in one of thes
 
 
 class Program:
-    """A WASI command that makes calls one after the other, and prints the error number of each on a line of its own."""
+    """A WASI command that makes calls one after another, and prints the error number of each on a line of its own."""
 
     def __init__(self):
         self.data, self.body, self.at = [], [], 4096
@@ -42,12 +43,12 @@ class Program:
         self.say(f"(call ${name} {directory} {' '.join(self.place(part) for part in path)})")
 
     def open(self, path, flags=0, rights=READ, follow=1, directory="(i32.const 3)"):
-        """What is opened stays open, under the number that lies at 64."""
+        """Opened files stay open, under the number at 64."""
         self.say(f"(call $path_open {directory} (i32.const {follow}) {self.place(path)} (i32.const {flags}) "
                  f"(i64.const {rights}) (i64.const {ALL_RIGHTS}) (i32.const 0) (i32.const 64))")
 
     def show(self, path):
-        """Prints the error number of opening, and what can be read."""
+        """Prints the error number of opening, and the readable contents."""
         self.open(path)
         self.body.append("(call $show)")
 
@@ -67,7 +68,7 @@ class Program:
     def text(self, times=1):
         imports = "".join(f'(import "{MODULE}" "{name}" (func ${name} (param {types}) (result i32)))'
                           for name, types in SIGNATURES.items())
-        # 0: a vector; 16: bytes of it that were done; 64: the last descriptor; 128: digits; 256: what was read.
+        # 0: a vector; 16: its byte count; 64: the last descriptor; 128: digits; 256: bytes that were read.
         return f"""(module {imports} (memory (export "memory") 16) {"".join(self.data)}
           (data (i32.const 2048) "OVERWRITTEN")
           (func $put (param $at i32) (param $size i32)
@@ -105,7 +106,7 @@ class FilesAttack(Attack):
         self.program = Program()
 
     def attack(self, *grants, times=1, more=()):
-        """Runs the program; the grants are of inside as /w, with links, when none are given. Returns the error numbers."""
+        """Runs the program; by default inside is granted as /w, with links. Returns the error numbers."""
         flags = [word for grant in grants or (f"fs:write,links:{self.inside}:/w",) for word in ("--allow", grant)]
         path = self.file("attack.wat", self.program.text(times))
         done = self.membrane("run", path, "--fuel", "1e10", "--output", "8MiB", *flags, *more)
@@ -376,7 +377,7 @@ class FilesAttack(Attack):
         self.assertEqual(len(list(self.inside.iterdir())), 5)
 
     def race(self, prepare, swap):
-        """Swaps names as quickly as it can while the program uses them, again and again."""
+        """Swaps names as quickly as it can while the program uses them, repeatedly."""
         prepare()
         stop = threading.Event()
 

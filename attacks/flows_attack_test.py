@@ -1,5 +1,6 @@
-"""Tries to get around the trifecta rule: a program has read what is private and what a stranger wrote, and wants to send
-the one to the other. What it may not reach is a server of the try's own, on the loopback."""
+"""Attempts to get around the trifecta rule: a program has read private data and a stranger's text, and
+tries to send the former to the latter. The forbidden target is a server of the attempt's own, on the
+loopback."""
 
 import json
 import sqlite3
@@ -12,7 +13,8 @@ SECRET = "the-private-text"
 
 
 class FlowsAttack(Attack):
-    """Each try has a directory that is private, a server of strangers (/web), one that is trusted (/own), and /steal."""
+    """Each attempt has a private directory, a server of strangers (/web), a trusted one (/own), and
+    /steal."""
 
     def setUp(self):
         super().setUp()

@@ -1,6 +1,6 @@
-"""Tries of a hostile guest: programs in Python, JavaScript and WebAssembly that `membrane run` runs with its defaults, and that
-the service runs, want the host's files, processes, network and environment, another guest's data, or more than they
-were given."""
+"""Attempts of a hostile guest: programs in Python, JavaScript and WebAssembly, run by `membrane run` with
+its defaults and by the service, try to reach the host's files, processes, network and environment, another
+guest's data, or more than they were given."""
 
 import json
 import os
@@ -21,8 +21,8 @@ FUEL = 2 * 10 ** 9
 
 
 class Guest(Attack):
-    """All share a state directory, where languages keep their warm images. The environment holds a secret, and so does the
-    file SECRET_FILE of the host."""
+    """All share a state directory, where languages keep their warm images. The environment and the host's
+    file SECRET_FILE contain a secret."""
 
     @classmethod
     def setUpClass(cls):
@@ -54,7 +54,7 @@ class Guest(Attack):
 
 
 def fuel_for(outcomes):
-    """Who loops is given less than is usual, which takes many seconds."""
+    """An endless loop gets less than the default, which takes many seconds."""
     return ("--fuel", str(FUEL)) if outcomes[:1] == ("out_of_fuel",) else ()
 
 
@@ -66,7 +66,7 @@ def value_of(report):
 
 class Python(Guest):
     def comes_to(self, code, *outcomes, says=None):
-        """Each of these tries says "stopped" when it was, or ends with one of the outcomes."""
+        """Each of these attempts prints "stopped" when it failed, or ends with one of the outcomes."""
         report, _ = self.cell("python", code, *fuel_for(outcomes))
         if outcomes:
             self.assertIn(report["outcome"], outcomes, report)
@@ -85,7 +85,7 @@ class Python(Guest):
 
 
 def refused(statement, errors="Exception"):
-    """A program that says whether the statement was refused."""
+    """A program that reports whether the statement was refused."""
     return (f"try:\n  got = {statement}\n  said = f'got {{got!r}}'\n"
             f"except ({errors}) as error:\n  said = 'stopped'\nsaid")
 
@@ -245,7 +245,7 @@ add_tries(Wasm, [
 # -- in the service ------------------------------------------------------------------------------------------------
 
 class InTheService(Attack):
-    """Python where there is one. The service lives on, and its next guest is served."""
+    """Python if it is installed. The service lives on, and its next guest is served."""
 
     @classmethod
     def setUpClass(cls):
@@ -275,7 +275,7 @@ class InTheService(Attack):
         self.assertEqual(self.service.request("GET", "/health").status, 200)
 
     def finds_nothing_left(self, code):
-        """Of a guest of the same tenant that ran the same, and is still there."""
+        """From a guest of the same tenant that ran the same code, and still exists."""
         self.comes_to(code)
         self.comes_to(code)
 

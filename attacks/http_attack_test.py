@@ -1,5 +1,6 @@
-"""Tries against the way out to the network, from a program and from the server that it may ask: to leave the grant, to
-read its secret, to take more bytes or time than there are. Each server is one of the try's own, on the loopback."""
+"""Attempts against the egress, from a program and from the server that it may use: to leave the grant, to
+read its secret, to take more bytes or time than allowed. Each server is the attempt's own, on the
+loopback."""
 
 import base64
 import html
@@ -46,7 +47,7 @@ class Server:
                     pass
 
     def flood(self, connection, piece, most=256 * MIB):
-        """Sends until the other side has enough, or the try has failed."""
+        """Sends until the other side has enough, or the attempt has failed."""
         while self.sent < most:
             connection.sendall(piece)
             self.sent += len(piece)
@@ -80,7 +81,8 @@ class HttpAttack(Attack):
 
     def fetch(self, server, path="/v1/a", options=(), headers="", grants=1, secret=False, header="", prefix="/v1/", count=1,
               key=SECRET):
-        """A program makes `count` requests; returns the process and its report. What fails is in the report's host calls."""
+        """A program makes `count` requests; returns the process and its report. Failures are in the
+        report's host calls."""
         url = path if path.startswith("http") else f"http://127.0.0.1:{server.port}{path}"
         extra = f'header = {{ Authorization = {{ prefix = "Bearer ", secret = "KEY" }} }}\n' if secret else header
         policy = "".join(f'[[http]]\nmethods = ["GET"]\nurl = "http://127.0.0.1:{server.port}{prefix}{"" if i == 0 else f"{i}/"}*"\n'
@@ -251,7 +253,8 @@ class HttpAttack(Attack):
         self.assertNotIn(whole[12:24].encode(), done.stdout)
 
     def assert_hidden(self, key, echo, shown=""):
-        """The program prints an answer with `echo`, the key in some spelling; of that only `shown` may be left."""
+        """The program prints an answer with `echo`, the key in some spelling; only `shown` of it may
+        remain."""
         done, report = self.fetch(self.serve(reply(f"<|{echo}|>")), secret=True, key=key)
         self.assertEqual(report["host_calls"][0]["errno"], "OK", report)
         printed = report["stdout"]
@@ -293,7 +296,7 @@ class HttpAttack(Attack):
         self.assert_hidden("nabcd/efghij", "C:\\nabcd\\/efghij", "C:\\")
 
     def test_a_body_that_is_slow_to_look_through(self):
-        """Each byte may be read in many ways; the time for a megabyte stays within seconds."""
+        """Each byte can be read in many ways; the time for a megabyte stays within seconds."""
         for piece in ("\\", "%25", "XFxc", "5c", "&#38;", "\\u005c", "YVZCT1J3MEtHZ29B"):
             with self.subTest(piece):
                 body = piece * ((MIB if not SANITIZED else MIB // 64) // len(piece))

@@ -1,5 +1,5 @@
-"""Tries against the files that Membrane makes for itself and reads back: warm images, compiled code, packages of
-languages. The attacker damages them, or is another user who may write where they are."""
+"""Attempts against the files that Membrane creates and reads back: warm images, compiled code, packages of
+languages. The attacker damages them, or is another user who may write to their directory."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from attack import Attack, LANGUAGES, MIB, SANITIZED
 
 REPLY = b"42 42\n"
 
-# A language of its own, small enough to be warm in an instant: each line is a number, and it says their sum.
+# A language small enough to be warm in an instant: each line is a number, and it prints their sum.
 SUM = """(module
   (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
@@ -52,7 +52,7 @@ SUM = """(module
 
 
 class ImageAttack(Attack):
-    """The language `sum` is installed, and warm."""
+    """The language `sum` is installed and warm."""
 
     def setUp(self):
         super().setUp()
@@ -68,9 +68,9 @@ class ImageAttack(Attack):
         return self.membrane("run", "--lang", "sum", "-e", "42", codes=codes, **environment)
 
     def assert_replaced(self, done):
-        """The command reports the damage, and the program runs all the same, from a new image."""
+        """The command reports the damage, and the program still runs, from a new image."""
         self.assertEqual(done.stdout, REPLY, str(done))
-        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr, str(done))
+        self.assertIn(b"is damaged; Membrane builds a new one", done.stderr, str(done))
         self.assertEqual(len(self.image.read_bytes()), len(self.good))
         after = self.sum()
         self.assertEqual(after.stdout, REPLY, str(after))
@@ -82,7 +82,8 @@ class ImageAttack(Attack):
             file.write(junk)
 
     def test_one_byte_of_the_machine_code_is_changed(self):
-        # The code is the last part but the memories, at a multiple of 64 KiB, as the module is before it.
+        # The code is the last part except for the memories, at a multiple of 64 KiB, like the module before
+        # it.
         self.write_over(2 * 65536 + 100, b"\x0f\x0b")
         self.assert_replaced(self.sum())
 
@@ -130,7 +131,7 @@ class ImageAttack(Attack):
                       codes=(0,))
         self.membrane("run", "--lang", "other", "-e", "42", codes=(0,))
         other = next(self.cache.glob("other-*.image"))
-        # It is whole, and so is what it holds: the user alone can do this, and gets what was put there.
+        # It is intact, and so are its contents: only the user can do this, and gets what was put there.
         os.rename(other, self.image)
         self.assertIn(self.sum(codes=(0, 1, 2)).code, (0, 1, 2))
 
@@ -180,10 +181,10 @@ class ImageAttack(Attack):
         self.assertEqual(self.sum().stdout, REPLY)
         self.assertEqual(self.image.stat().st_uid, 0, "it is another, made again")
         os.chown(self.cache, 12345, 12345)
-        self.assertIn(b"somebody else owns it", self.sum(codes=(2,)).stderr)
+        self.assertIn(b"another user owns it", self.sum(codes=(2,)).stderr)
 
     def test_a_seal_is_forged_for_a_damaged_image(self):
-        # A seal holds the identity of a file; one that was copied from another names another.
+        # A seal contains the identity of a file; a copied seal names another.
         seal = Path(str(self.image) + ".seal")
         for junk in (b"", b"mbrnseal", b"mbrnseal" + bytes(88), os.urandom(96)):
             self.write_over(len(self.good) - 1, bytes([self.good[-1] ^ 1]))
@@ -202,7 +203,7 @@ class ImageAttack(Attack):
         self.assertEqual(precious.read_text(), "precious")
 
     def test_pages_change_between_two_runs_that_found_the_file_sealed(self):
-        # Made old, as a file is that was written yesterday: it is sealed at once.
+        # Made old, like a file that was written yesterday: it is sealed at once.
         for _ in range(3):
             self.assertEqual(self.sum().stdout, REPLY)
         for _ in range(3):
@@ -215,7 +216,7 @@ class ImageAttack(Attack):
             mode = path.stat().st_mode
             os.chmod(path, mode | 0o002)
             done = self.sum(codes=(2,))
-            self.assertIn(b"everybody may write", done.stderr, str(done))
+            self.assertIn(b"any user can write", done.stderr, str(done))
             os.chmod(path, mode)
         self.assertEqual(self.sum().stdout, REPLY)
 
@@ -247,7 +248,7 @@ class ImageAttack(Attack):
                 file.write(b"\x0f\x0b")
         done = self.membrane(*run, codes=(0,))
         self.assertEqual(done.stdout, b"4\n", str(done))
-        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr)
+        self.assertIn(b"is damaged; Membrane builds a new one", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Tries against everything that reads JSON: what nests deeper than a stack, counts more than a memory, or repeats itself
-more often than time allows, through every door."""
+"""Attempts against everything that parses JSON: values that nest deeper than a stack, count more than a
+memory, or repeat more often than time allows, through every entry point."""
 
 import json
 import sqlite3
@@ -9,7 +9,7 @@ from attack import Attack
 
 DEPTH = 80_000
 
-# Ends a turn with a result of its own making, without the driver's help.
+# Ends a turn with a forged result, bypassing the driver.
 FORGED = """
 import os
 device = os.open('/dev/membrane', os.O_RDWR)
@@ -18,7 +18,7 @@ answer = os.read(device, 300)
 print(answer.decode())
 """
 
-# Asks the host something, and shows the beginning of what it says.
+# Sends a request to the host, and prints the beginning of the answer.
 ASKED = """
 import os
 device = os.open('/dev/membrane', os.O_RDWR)
@@ -33,7 +33,7 @@ class JsonAttack(Attack):
         return self.membrane("run", self.file("try.py", program), "--wall", "60s", *options, **arguments)
 
     def errno_of(self, call, *options):
-        """The errno that a call in WAT gives, with $deep as text of opening brackets."""
+        """The errno that a call in WAT returns, with $deep as a text of opening brackets."""
         program = f"""(func $main (result i32) (local $errno i32) (local $deep i32) (local $deeper i32)
           (set $deep (call $str.repeat "[" {DEPTH}))
           (set $deeper (call $str.repeat "{{\\"a\\":" {DEPTH}))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A hostile Linux program in a sandbox of `--kind linux`.
 
-`linux/*.c` is the program: some 900 acts, each in a process of its own, run in groups by the first process of a sandbox. An act
-passes when it says that it was held, and when the sandbox goes on after it: the next act runs. What no act may reach stands on
-this machine meanwhile: a file, a listening port, sockets, a process.
+`linux/*.c` is the program: some 900 acts, each in a process of its own, run in groups by the first process of
+a sandbox. An act passes when it reports that it was held, and the sandbox continues after it: the next act
+runs. Meanwhile this machine has targets that no act may reach: a file, a listening port, sockets, a process.
 """
 
 import os
@@ -44,7 +44,7 @@ class LinuxAttack(unittest.TestCase):
         build(cls.folder / "true", text=TRUE)
         cls.environment = {**os.environ, "MEMBRANE_IMAGES": str(cls.folder / "images"), "A_SECRET": "of the host's environment"}
         cls.make_image()
-        # Without a namespace of users nothing bounds the processes that the superuser's guests make.
+        # Without a user namespace, nothing limits the processes that the superuser's guests create.
         tried = subprocess.run([COMMAND, "run", "--kind", "linux", "--image", "acts", "-q", "--", "/bin/true"], env=cls.environment,
                                capture_output=True, text=True, timeout=60)
         if "refuses a wall" in tried.stderr:
@@ -73,7 +73,7 @@ class LinuxAttack(unittest.TestCase):
 
     @classmethod
     def stand_by(cls):
-        """What is on this machine, and is not to be reached."""
+        """Targets on this machine that must not be reached."""
         secret = cls.folder / "secret"
         secret.write_text("the host's secret\n")
         cls.listeners = []

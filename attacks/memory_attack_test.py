@@ -1,5 +1,5 @@
-"""Tries to make the host use more memory than the sandbox is allowed, or more time than was paid for: what a guest hands
-to the host, what it makes the host keep, and what the host makes of it."""
+"""Attempts to make the host use more memory than the sandbox is allowed, or more time than was paid for:
+what a guest passes to the host, what it makes the host keep, and what the host derives from it."""
 
 import sqlite3
 import unittest
@@ -29,7 +29,7 @@ except MemoryError: pass
 
 class MemoryAttack(Attack):
     def python(self, program, *options):
-        """A run in Python, held to its memory limit beside one that does nothing."""
+        """A run in Python, held to its memory limit relative to one that does nothing."""
         self.need("python")
         for _ in range(2):  # the first may have to make the warm image
             nothing = self.membrane("run", self.file("nothing.py", "pass"), *SMALL, *options)
@@ -51,7 +51,7 @@ class MemoryAttack(Attack):
         return done
 
     def directory(self, files, name_bytes=240):
-        """The name of a directory with so many empty files."""
+        """The name of a directory with that many empty files."""
         (self.folder / "data").mkdir()
         for i in range(files):
             (self.folder / "data" / str(i).zfill(name_bytes)).touch()

@@ -1,5 +1,5 @@
-"""Tries to give more than the output limit: through values, displays, the names of their types, errors and tracebacks,
-files, answers, results of exports, and through results of turns that a program forges."""
+"""Attempts to exceed the output limit: through values, displays, the names of their types, errors and
+tracebacks, files, answers, results of exports, and forged results of turns."""
 
 import json
 import unittest
@@ -7,13 +7,14 @@ import unittest
 from attack import MIB, Attack
 
 LIMIT = 1024
-# What a report says by itself: names of fields, the account, the allowance of errors, the records of host calls.
+# A report's own parts: names of fields, the account, the allowance of errors, the records of host calls.
 ALLOWANCE = 8192
 
 
 class OutputAttack(Attack):
     def assert_small(self, *arguments, codes=(0, 1, 2), limit=LIMIT, languages=("json", "text"), says=True):
-        """Runs the same with and without --json: neither gives more than the limit and what a report needs itself."""
+        """Runs the same with and without --json: neither outputs more than the limit and what a report
+        needs itself."""
         for form in languages:
             done = self.membrane("run", *arguments, "--output", f"{limit}B", *(["--json"] if form == "json" else []),
                                  codes=codes)

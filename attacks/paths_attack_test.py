@@ -1,8 +1,8 @@
-"""Tries to get out of a granted directory by its paths, its links and by races, with both ways to open files: by openat2,
-and by the walk that is taken where a kernel or a container has no openat2.
+"""Attempts to leave a granted directory by its paths, its links and by races, with both ways of opening
+files: openat2, and the walk that is used if a kernel or a container has no openat2.
 
-The attacker has the program, and a helper outside the wall that renames directories and links inside the grant while the
-program runs; neither may make the program see or touch anything outside."""
+The attacker controls the program, and a helper outside the wall that renames directories and links inside the
+grant while the program runs; neither may make the program see or touch anything outside."""
 
 import contextlib
 import ctypes
@@ -23,7 +23,7 @@ SECRET = b"the secret\n"
 
 libc = ctypes.CDLL(None, use_errno=True)
 
-# Does one thing ROUNDS times, and prints what was read each time that it came through.
+# Does one thing ROUNDS times, and prints what was read each time that it succeeded.
 READS = """(func (export "run") (local $i i32) (local $text i32) (local $errno i32)
   (loop $again
     (call $fs.read (string "%s")) (local.set $errno) (local.set $text)
@@ -44,7 +44,7 @@ REMOVES = """(func (export "run") (local $i i32)
 
 
 class Tries:
-    """Every try, whichever way files are opened; `way` is what the report of the machine says."""
+    """Every attempt, for each way of opening files; `way` is what the machine's report says."""
     way = ""
     launcher = ()
 
@@ -74,7 +74,7 @@ class Tries:
 
     @contextlib.contextmanager
     def meanwhile(self, act):
-        """Does something again and again, until the block ends."""
+        """Repeats something until the block ends."""
         ended = threading.Event()
 
         def work():

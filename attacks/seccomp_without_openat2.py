@@ -1,4 +1,4 @@
-"""Runs a command where the kernel seems to have no openat2, as in a container with an older seccomp profile.
+"""Runs a command as if the kernel had no openat2, as in a container with an older seccomp profile.
 
     python3 seccomp_without_openat2.py ENOSYS|EPERM COMMAND [ARGUMENT…]
 """

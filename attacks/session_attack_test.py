@@ -1,13 +1,13 @@
-"""Tries against sessions: to have random numbers again that were drawn once, to learn another turn's state, and to wear
-out the host by programs that are started for each turn."""
+"""Attempts against sessions: to get random numbers that were drawn before, to learn another turn's state,
+and to exhaust the host with programs that are started for each turn."""
 
 import re
 import unittest
 
 from attack import Attack, LANGUAGES, MIB, SANITIZED
 
-# A program that is started for each turn, and reads its input to the end. BEGIN runs before it reads, END after; $n is
-# the number of bytes, which are at 4096.
+# A program that is started for each turn and reads its input to the end. BEGIN runs before it reads, END
+# after; $n is the number of bytes, which are at 4096.
 FILTER = """(module
   (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
@@ -187,7 +187,7 @@ class SessionAttack(Attack):
         self.assertIn(b"granted", self.turn("--allow", "fs:read:./in").stdout)
 
     def test_files_of_turns_grow_without_a_bound(self):
-        # Each turn writes 64 KiB behind what is there; the session's files have a quota.
+        # Each turn appends 64 KiB; the session's files have a quota.
         append = """(drop (call $path_open (i32.const 3) (i32.const 0) (i32.const 100) (i32.const 4) (i32.const 1)
               (i64.const 66) (i64.const 0) (i32.const 1) (i32.const 16)))
             (loop $again (call $write (i32.load (i32.const 16)) (i32.const 65536) (i32.const 65536))

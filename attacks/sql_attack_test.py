@@ -1,5 +1,5 @@
-"""Tries against databases that a program may read: to take more time or memory than it has, to see the machine's clock,
-to leave something on the disk."""
+"""Attempts against databases that a program may read: to take more time or memory than allowed, to see the
+machine's clock, to leave something on the disk."""
 
 import json
 import os

@@ -1,8 +1,9 @@
-"""Tries of another tenant of the service: to reach what is a neighbour's by its id, to have more than its token allows, and
-to use more than its quota.
+"""Attempts of another tenant of the service: to reach a neighbour's objects by their ids, to do more than
+its token allows, and to use more than its quota.
 
-The neighbour has a sandbox of Python or JavaScript with a file, a context, an exec, a snapshot, a template and a secret; the
-attacker knows all their ids. What is not its own must not be there for it: the answer is that of an id that nobody has.
+The neighbour has a sandbox of Python or JavaScript with a file, a context, an exec, a snapshot, a template
+and a secret; the attacker knows all their ids. To the attacker they must not exist: the answer is that of an
+unknown id.
 """
 
 import concurrent.futures
@@ -47,7 +48,7 @@ class Tenants(unittest.TestCase):
             cls.service.request("PUT", f"{base}/files?path=/tmp/secret", SECRET, token=cls.neighbour)
         cls.paused = cls.as_neighbour("POST", "/v1/sandboxes", {"template": "wat"})["id"]
         cls.as_neighbour("POST", f"/v1/sandboxes/{cls.paused}/pause")
-        # E2B's part of the service knows the sandbox, too.
+        # E2B's part of the service knows the sandbox too.
         cls.service.request("GET", "/health", None, {"E2b-Sandbox-Id": cls.ids["sandbox"]}, token=cls.neighbour)
         cls.own = cls.as_attacker("POST", "/v1/sandboxes", {"template": cls.language}).json["id"]
 
@@ -86,7 +87,7 @@ class Tenants(unittest.TestCase):
         answer = self.as_attacker(method, path, body, headers)
         self.assertNotIn(SECRET.encode(), answer.body)
         self.assertIn(answer.status, (401, 404, 502), answer.body)
-        # It says no more than of what there is nowhere.
+        # It reveals no more than for an object that does not exist.
         nowhere = path
         for name in ("sandbox", "exec", "context", "snapshot", "paused"):
             nowhere = nowhere.replace("{" + name + "}", "sbx" + "a" * 32)
@@ -94,14 +95,14 @@ class Tenants(unittest.TestCase):
             self.assertEqual(self.as_attacker(method, nowhere, body).status, answer.status)
 
     def sees_nothing(self, method, path):
-        """A list, in which nothing is the neighbour's."""
+        """A list that contains nothing of the neighbour's."""
         answer = self.as_attacker(method, path)
         self.assertEqual(answer.status, 200, answer.body)
         for word in (SECRET, "neighbours", *self.ids.values(), self.paused):
             self.assertNotIn(word.encode(), answer.body)
 
     def is_forbidden(self, scopes, method, path, body=None):
-        """With these scopes the attacker may not do that, even to what is its own tenant's."""
+        """With these scopes the attacker may not do that, even to its own tenant's objects."""
         token = self.make_token("narrow", scopes)
         answer = self.as_attacker(method, path, body, token=token)
         self.assertEqual(answer.status, 403, answer.body)
@@ -112,7 +113,7 @@ class Tenants(unittest.TestCase):
 
 
 class Ids(Tenants):
-    """By the ids of what is the neighbour's."""
+    """By the ids of the neighbour's objects."""
 
 
 class Rights(Tenants):
@@ -385,7 +386,7 @@ class Quotas(Tenants):
         self.is_full(self.as_attacker("POST", "/v1/sandboxes", {"template": "wat"}, token=second))
 
 
-# Prints twelve megabytes, a page of 64 KiB after the other.
+# Prints twelve megabytes, one page of 64 KiB after another.
 PRINTS = """(import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
 (memory (export "memory") 2) (data (i32.const 0) "\\10\\00\\00\\00\\00\\00\\01\\00")
 (func (export "_start") (local $i i32)
@@ -398,7 +399,8 @@ LOOP = '(func (export "run") (loop $again (br $again)))'
 
 @unittest.skipIf(SANITIZED, "measures memory, of which a sanitizer takes its own")
 class Hoards(Tenants):
-    """What a tenant has the service keep in its own memory, by sandboxes that are each within their limits."""
+    """What a tenant makes the service keep in its own memory, with sandboxes that are each within their
+    limits."""
 
     MOST_GROWTH = 640 * MIB  # 256 MiB are a tenant's; what runs at this moment, and the allocator's pages, come to the rest
 

@@ -1,5 +1,6 @@
-"""Tries to reach the terminal: escapes, C1 controls, DEL, bidirectional overrides and invisible characters, pushed
-through every door that leads to what a person sees. Standard output and standard error are a pseudo-terminal."""
+"""Attempts to reach the terminal: escapes, C1 controls, DEL, bidirectional overrides and invisible
+characters, through every path to what a person sees. Standard output and standard error are a
+pseudo-terminal."""
 
 import json
 import os
@@ -15,7 +16,7 @@ from attack import COMMAND, HOST_STACK_BYTES, MAX_SECONDS, SANITIZED, Attack
 # Title, colour, cursor, C1 in UTF-8, DEL, carriage return, bell, override, isolate, zero width, tag.
 EVIL = "\x1b]0;owned\x07\x1b[2J\u009b31m\x7f\r\u202eevil\u2066\u200b\ufeff\U000e0041"
 FORBIDDEN = [b"\x1b", b"\x07", b"\x7f", b"\x9b31m", *(c.encode() for c in "\u009b\u202e\u2066\u200b\ufeff\U000e0041")]
-# What Membrane itself sends: the line of progress, and the line ends that the terminal makes.
+# What Membrane itself sends: the progress line, and the terminal's line ends.
 OWN = [b"\r\x1b[K", b"\r\n"]
 
 
@@ -25,7 +26,8 @@ def wat_string(text):
 
 class TerminalAttack(Attack):
     def on_terminal(self, *arguments, stdin=None, **environment):
-        """All that the command writes to a terminal. `stdin` is typed there; otherwise the input is empty."""
+        """Everything that the command writes to a terminal. `stdin` is typed there; otherwise the input is
+        empty."""
         master, slave = pty.openpty()
         attributes = termios.tcgetattr(slave)
         attributes[3] &= ~termios.ECHO

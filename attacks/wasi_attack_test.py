@@ -1,4 +1,5 @@
-"""Tries by and through WASI programs: floods of what they are given and say, ways out of --dir, ends that are none."""
+"""Attempts by and through WASI programs: floods of inputs and outputs, ways out of --dir, abnormal
+ends."""
 
 import os
 import sys
@@ -45,7 +46,7 @@ class WasiAttack(Attack):
         self.assertNotIn(b"hunter2", done.stdout + done.stderr)
 
     def test_an_endless_input(self):
-        """Read in constant memory, paid by fuel."""
+        """Read in constant memory, paid with fuel."""
         path = self.file("x.wat", program(LOOP.format("(drop (call $get))")))
         done = self.membrane("run", path, "--input", "/dev/zero", "--fuel", "1e7", codes=(1,))
         self.assertIn(b"out_of_fuel", done.stderr)
@@ -135,7 +136,7 @@ class WasiAttack(Attack):
     # -- ways out of --dir --------------------------------------------------------------------------------------
 
     def open(self, path, *options):
-        """Opens a path relative to /, for reading: the errno."""
+        """Opens a path relative to /, for reading; returns the errno."""
         (self.folder / "in").mkdir(exist_ok=True)
         self.file("in/inside.txt", "inside")
         self.file("outside.txt", "outside")

@@ -1,9 +1,10 @@
-"""Tries of a worker that runs code of the attacker's choice: at the system, and at its supervisor.
+"""Attempts of a worker that runs code of the attacker's choice: against the system, and against its
+supervisor.
 
-The worker is cli/hostile_worker_main.cc (MEMBRANE_HOSTILE_WORKER), which raises the walls as every worker does and then
-does one thing. What a wall besides the filters of system calls stops is tried without these filters, so that the wall
-stands alone; and everything is tried without any wall, too, where it must come to something else: so the walls are what
-stops it.
+The worker is cli/hostile_worker_main.cc (MEMBRANE_HOSTILE_WORKER), which raises the walls as every worker
+does and then does one thing. Attempts that a wall other than the system call filters stops are made without
+these filters, so that the wall is tested alone; and everything is also tried without any wall, where it must
+have another result: so the walls are what stops it.
 """
 
 import json
@@ -22,14 +23,14 @@ CALLS = rows_of("worker/hostile_calls.def", "TRY")
 PEERS = rows_of("worker/hostile_peers.def", "PEER")
 PARALLEL = 8        # most peers wait for a deadline
 MEMORY_MIB = 96     # what a message can cost a supervisor beside its bytes
-# What a machine says that itself forbids a try, wherever it is made.
+# Messages of a machine that itself prevents an attempt, wherever it is made.
 FORBIDDEN = {"EPERM", "EACCES", "ENOSYS"}
-# What a sanitizer needs is left standing (worker/walls.cc).
+# What a sanitizer needs is left in place (worker/walls.cc).
 NOT_SANITIZED = {"take_a_terabyte_of_memory", "write_on_the_supervisors_output"}
 
 
 class Calls(unittest.TestCase):
-    """System calls behind the walls."""
+    """System calls inside the walls."""
 
     @classmethod
     def setUpClass(cls):
@@ -61,7 +62,8 @@ add_tries(Calls, [(f"{name}_{when}_{worker_walls()[wall][0]}", worker_walls()[wa
 
 
 class Group(unittest.TestCase):
-    """What all workers together may not have more of, where a control group can be had: tried without any other wall."""
+    """Resources that all workers together may not exceed, if there is a control group: tested without any
+    other wall."""
 
     @classmethod
     def setUpClass(cls):
@@ -82,7 +84,7 @@ add_tries(Group, [(f"{name}_in_a_control_group", "control_group", name, stop)
 
 
 class Peers(unittest.TestCase):
-    """What it says to its supervisor, which lives on, says what happened, and serves the next."""
+    """Messages to its supervisor, which lives on, reports what happened, and serves the next worker."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,6 +1,6 @@
-"""Programs of a given size that are as expensive to compile as their author can make them: each aims at one thing that a
-compiler might do more than once for each byte. `tools/bench-texts` measures them; `compile_attack_test.py` holds them to
-their bounds.
+"""Programs of a given size that are as expensive to compile as their author can make them: each targets
+one thing that a compiler might do more than once for each byte. `tools/bench-texts` measures them;
+`compile_attack_test.py` enforces their bounds.
 
     worst_texts.text("loops", 1_000_000)
     worst_texts.texts(1_000_000)    # {name: what makes its text}, each of about that size
@@ -8,7 +8,8 @@ their bounds.
 
 
 def _fill(size, head, unit, tail=""):
-    """`head`, as many of `unit` (a text, or a function of their number) as there is room for, and `tail`."""
+    """`head`, as many of `unit` (a text, or a function of their number) as there is room for, and
+    `tail`."""
     make = unit if callable(unit) else lambda _: unit
     parts, length, number = [head], len(head) + len(tail), 0
     while True:
@@ -25,7 +26,7 @@ def _function(size, unit, head='(module (memory 1) (func (export "run")', tail="
 
 
 def _sugar(size, unit, head=""):
-    """In a function that only the preprocessor understands."""
+    """Inside a function that only the preprocessor understands."""
     return _fill(size, '(module (func (export "run") (set $first 1)' + head, unit, "))")
 
 

@@ -21,7 +21,7 @@ Status AuditChain::take(std::string_view line, bool is_first) {
   const auto number = json->find("number"), before = json->find("before");
   if (!json->is_object() || number == json->end() || !number->is_number_unsigned() || before == json->end() ||
       !before->is_string())
-    return fail(ErrorCode::kInvalidInput, where + "is no record of an audit log");
+    return fail(ErrorCode::kInvalidInput, where + "is not a record of an audit log");
   if (!is_first && number->get<uint64_t>() != count_ + 1)
     return fail(ErrorCode::kInvalidInput, where + "has the number " +
                                               std::to_string(number->get<uint64_t>()) +

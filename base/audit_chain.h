@@ -1,5 +1,6 @@
-// An audit log: a JSON object a line, each with the SHA-256 of the line before it, so that no line can be changed, left out
-// or put in without breaking all that follow. What was cut off at the end shows only to who has kept a later head.
+// An audit log: one JSON object per line, each with the SHA-256 of the line before it, so that changing, removing or
+// inserting a line breaks every line after it. Truncation at the end can only be detected by a reader who kept a
+// later head.
 //
 //   {"number":2,"time":"2026-07-28T09:30:00.125Z","event":"token.made",…,"before":"9f86…"}
 //
@@ -19,13 +20,13 @@ inline constexpr size_t kMostAuditLineBytes = 64u << 10;
 
 class AuditChain {
  public:
-  // The line, with its end, that `record` becomes as the next one. It is the next once it was followed: a line that could
-  // not be written leaves the chain as it is.
+  // Returns the line, including its newline, for `record` as the next entry. The chain does not advance until
+  // follow() is called, so a line that could not be written leaves it unchanged.
   [[nodiscard]] std::string line_of(nlohmann::ordered_json record) const;
-  // Goes on to this line, given without its end. Errors: kInvalidInput for one that is not the next; kUnavailable without
-  // libcrypto.
+  // Advances the chain to this line, given without its newline. Errors: kInvalidInput if it is not the next line;
+  // kUnavailable without libcrypto.
   Status follow(std::string_view line);
-  // From this line on, whatever stands before it. Errors: as follow().
+  // Starts the chain at this line, regardless of what precedes it. Errors: as follow().
   Status begin_after(std::string_view line);
 
   [[nodiscard]] uint64_t count() const { return count_; }

@@ -8,8 +8,8 @@
 namespace membrane {
 
 std::string base64_encode(std::string_view bytes);
-// Nothing unless `text` is exactly what base64_encode makes of some bytes: no white
-// space, padding complete, unused bits zero.
+// Returns nothing unless `text` is exactly what base64_encode produces for some bytes: no white space, complete
+// padding, unused bits zero.
 std::optional<std::string> base64_decode(std::string_view text);
 
 }  // namespace membrane

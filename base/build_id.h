@@ -1,4 +1,5 @@
-// What a cached image or cached code was made by: one build's programs share what they make, and take nothing of another's.
+// Identifies the build that made a cached image or cached code: programs of one build share their caches and never
+// use those of another build.
 #pragma once
 
 #include <string_view>

@@ -7,7 +7,7 @@
 namespace membrane {
 namespace {
 
-// The fractions of the cube roots of the first primes; SHA-256 has the upper halves of the first 64.
+// Fractional parts of the cube roots of the first primes; SHA-256 uses the upper halves of the first 64.
 constexpr uint64_t kRounds[80] = {
     0x428a2f98d728ae22, 0x7137449123ef65cd, 0xb5c0fbcfec4d3b2f, 0xe9b5dba58189dbbc, 0x3956c25bf348b538,
     0x59f111f1b605d019, 0x923f82a4af194f9b, 0xab1c5ed5da6d8118, 0xd807aa98a3030242, 0x12835b0145706fbe,
@@ -26,7 +26,7 @@ constexpr uint64_t kRounds[80] = {
     0x113f9804bef90dae, 0x1b710b35131c471b, 0x28db77f523047d84, 0x32caab7b40c72493, 0x3c9ebe0a15c9bebc,
     0x431d67c49c100d4c, 0x4cc5d4becb3e42b6, 0x597f299cfc657e2a, 0x5fcb6fab3ad6faec, 0x6c44198c4a475817,
 };
-// The sines of 1 to 64.
+// Sines of 1 to 64.
 constexpr uint32_t kSines[64] = {
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,
@@ -94,7 +94,7 @@ void sha1(std::span<uint32_t> state, const char* block) {
   state[4] += e;
 }
 
-// What tells SHA-256 and SHA-512 apart.
+// What differs between SHA-256 and SHA-512.
 template <typename Word>
 struct Sha2;
 template <>

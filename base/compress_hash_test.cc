@@ -8,7 +8,7 @@
 namespace membrane {
 namespace {
 
-// The block of the message "abc", padded: its length stands first or last.
+// The padded block of the message "abc": its length comes first or last.
 std::string abc(HashKind kind) {
   std::string block = "abc\x80";
   block.resize(hash_block_bytes(kind), '\0');

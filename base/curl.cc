@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kLibrary[] = "libcurl.so.4";
 
-// RTLD_LOCAL keeps libcurl's own dependencies out of the way of whoever embeds us.
+// RTLD_LOCAL keeps libcurl's own dependencies out of the embedder's symbol namespace.
 Result<CurlApi> load() {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -28,7 +28,7 @@ Result<CurlApi> load() {
                 "install libcurl 7.80 or later");
   MEMBRANE_CURL_FUNCTIONS(X)
 #undef X
-  // Not in the table: only ever called here, once, before anything else.
+  // Not in the table: called only here, once, before anything else.
   auto* global_init = reinterpret_cast<decltype(&::curl_global_init)>(dlsym(library, "curl_global_init"));
   if (global_init == nullptr || global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
     return fail(ErrorCode::kUnsupported, "libcurl could not be initialised");
@@ -38,8 +38,8 @@ Result<CurlApi> load() {
 }  // namespace
 
 Result<const CurlApi*> curl() {
-  // Initialised once, by whichever thread comes first; never unloaded, since connections
-  // of other threads may live until exit.
+  // Initialised once, by the first thread that gets here; never unloaded, since other threads may hold connections
+  // until exit.
   static const Result<CurlApi> api = load();
   if (!api) return std::unexpected(api.error());
   return &*api;

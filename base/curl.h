@@ -54,8 +54,8 @@ struct CurlApi {
 #undef X
 };
 
-// The table, valid until the process ends. kUnsupported when libcurl.so.4 is missing
-// or too old; the same answer each time.
+// The table, valid until the process ends. kUnsupported when libcurl.so.4 is missing or too old; every call returns
+// the same result.
 Result<const CurlApi*> curl();
 
 }  // namespace membrane

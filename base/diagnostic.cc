@@ -25,7 +25,7 @@ std::string_view line_at(std::string_view text, uint32_t offset) {
   return text.substr(begin, end - begin);
 }
 
-// The line and a caret run under the place. Long lines are shown around the place only.
+// Appends the line and a caret under the place. Of a long line, only the part around the place is shown.
 void append_excerpt(std::string& out, const Place& place, std::string_view text) {
   constexpr size_t kMaxColumns = 160;
   std::string_view line = line_at(text, place.offset);
@@ -43,10 +43,10 @@ void append_excerpt(std::string& out, const Place& place, std::string_view text)
   out.append(std::clamp<size_t>(length, 1, line.size() > column ? line.size() - column : 1), '^');
 }
 
-// Longer names are not worth comparing, which takes the product of the lengths.
+// Longer names are not worth comparing: the cost is the product of the lengths.
 constexpr size_t kLongestSuggested = 64;
 
-// The product of the lengths, of all that are compared with one word: 500 of the longest, 20,000 of ten letters.
+// Bound on the sum of these products for one word: about 500 names of the longest, 20,000 of ten letters.
 constexpr size_t kMostCompared = 2u << 20;
 
 // Optimal string alignment distance of words of at most kLongestSuggested bytes, given up
@@ -54,7 +54,7 @@ constexpr size_t kMostCompared = 2u << 20;
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
   using Row = std::array<uint8_t, kLongestSuggested + 1>;
-  Row rows[3];  // of a's last three prefixes, in turn
+  Row rows[3];  // the last three rows, for prefixes of a
   for (size_t j = 0; j <= b.size(); ++j) rows[0][j] = static_cast<uint8_t>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
     Row& row = rows[i % 3];

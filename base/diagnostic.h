@@ -1,10 +1,9 @@
-// A finding about a program: a stable code, a place, what was found, what was
-// expected, and the likely repair. The text parser, the binary decoder, the
-// validator, the preprocessor and the linker all speak in Diagnostics, so that
+// A finding about a program: a stable code, a place, what was found, what was expected, and the likely repair. The
+// text parser, the binary decoder, the validator, the preprocessor and the linker all report Diagnostics, so that
 // one renderer and one JSON shape serve them all.
 //
-// The codes are data: diagnostics.def lists each with its title and the hint
-// that is used when the site that reports it knows no better one.
+// The codes are data: diagnostics.def lists each with its title and a default hint, used when the reporting site has
+// no better one.
 //
 // Threads: values; share them like strings.
 #pragma once
@@ -39,8 +38,8 @@ struct Diagnostic {
   DiagnosticCode code{};
   Place place{};
   std::string message{};   // one sentence: what is wrong here
-  std::string found{};     // what stands there ("f32", "$http.gett"); may be empty
-  std::string expected{};  // what would be right ("i32"); may be empty
+  std::string found{};     // the offending text ("f32", "$http.gett"); may be empty
+  std::string expected{};  // what was expected ("i32"); may be empty
   std::string hint{};      // the likely repair; the code's own hint when empty
   std::string function{};  // name or index of the enclosing function; may be empty
 };

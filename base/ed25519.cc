@@ -12,7 +12,7 @@
 namespace membrane {
 namespace {
 
-// What is used of libcrypto. The header gives the types; nothing is linked.
+// The functions used from libcrypto. The header gives the types; nothing is linked.
 struct Crypto {
   decltype(&::EVP_MD_CTX_new) context_new = nullptr;
   decltype(&::EVP_MD_CTX_free) context_free = nullptr;
@@ -63,9 +63,9 @@ Result<Key> private_key_of(std::string_view seed) {
   if (!crypto()) return std::unexpected(crypto().error());
   if (seed.size() != kEd25519KeyBytes)
     return fail(ErrorCode::kInvalidArgument,
-                "a private key of Ed25519 has 32 bytes, not " + std::to_string(seed.size()));
+                "an Ed25519 private key has 32 bytes, not " + std::to_string(seed.size()));
   Key key(crypto()->private_key(EVP_PKEY_ED25519, nullptr, bytes_of(seed), seed.size()));
-  if (key == nullptr) return fail(ErrorCode::kInternal, "libcrypto does not take an Ed25519 key");
+  if (key == nullptr) return fail(ErrorCode::kInternal, "libcrypto does not accept an Ed25519 key");
   return key;
 }
 
@@ -115,7 +115,7 @@ Result<bool> ed25519_verify(std::string_view public_key, std::string_view messag
   if (key == nullptr) return false;
   const Context context(crypto()->context_new());
   if (context == nullptr || crypto()->verify_init(context.get(), nullptr, nullptr, nullptr, key.get()) != 1)
-    return fail(ErrorCode::kInternal, "libcrypto could not begin to verify");
+    return fail(ErrorCode::kInternal, "libcrypto could not start a verification");
   return crypto()->verify(context.get(), bytes_of(signature), signature.size(), bytes_of(message),
                           message.size()) == 1;
 }

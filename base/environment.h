@@ -1,6 +1,6 @@
 // The variables of this process's environment.
 //
-// Threads: any, while nobody sets one.
+// Threads: any, as long as no thread sets a variable.
 #pragma once
 
 #include <cstdlib>
@@ -8,10 +8,11 @@
 
 namespace membrane {
 
-// For a process that others' code may take over: nothing of the variables stays in its memory. Its own copy, after fork().
+// For a process that foreign code may take over: none of the variables stays in its memory. Call it after fork(), on
+// the child's copy.
 void clear_environment();
 
-// "" when there is none of that name.
+// "" when the variable is not set.
 inline std::string environment_variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;

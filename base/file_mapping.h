@@ -1,6 +1,6 @@
-// A file, or a part of one, mapped to be read.
+// A file, or a part of one, mapped for reading.
 //
-// Ownership: the mapping goes with the object. Threads: any; it does not change.
+// Ownership: the mapping lives as long as the object. Threads: any; it is immutable.
 #pragma once
 
 #include <sys/mman.h>

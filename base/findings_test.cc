@@ -30,7 +30,7 @@ TEST(Findings, OnlyTheFirstAreGiven) {
 TEST(Findings, ASuggestionComparesNoMoreThanItsShare) {
   const std::string word(60, 'a');
   std::vector<std::string> names(5000, std::string(59, 'b') + 'c');
-  names.push_back(std::string(59, 'a') + 'b');  // beyond what is compared
+  names.push_back(std::string(59, 'a') + 'b');  // longer than what is compared
   std::vector<std::string_view> candidates(names.begin(), names.end());
   EXPECT_EQ(nearest(word, candidates), "");
   std::swap(candidates.front(), candidates.back());

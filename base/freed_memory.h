@@ -1,4 +1,4 @@
-// What the allocator keeps of memory that was freed.
+// Freed memory that the allocator still holds.
 //
 // Threads: any.
 #pragma once
@@ -7,16 +7,17 @@
 
 namespace membrane {
 
-// Gives it back to the system. For after something that took much for a short time, since the allocator keeps what was
-// freed in small pieces. Takes time in proportion to what is free: some milliseconds for what a call can leave.
+// Returns it to the system. Call it after an operation that used much memory for a short time, since the allocator
+// keeps small freed blocks. The time is proportional to what is free: a few milliseconds for what a call can leave.
 inline void return_freed_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
 }
 
-// From now on large blocks go back to the system as soon as they are freed. Else the allocator takes blocks as large as it has
-// seen from heaps of each thread, where they leave holes. For a process that keeps large things for many; before it has threads.
+// From now on, large blocks return to the system as soon as they are freed. Otherwise the allocator adapts its
+// threshold and takes such blocks from per-thread heaps, where they leave holes. For a process that keeps large
+// objects for many clients; call it before the process starts threads.
 inline void map_large_blocks() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 1 << 20);

@@ -1,5 +1,5 @@
-// A vector of plain values that needs no heap while it is small. For scratch stacks of code that
-// runs in nanoseconds, where one allocation is a large part of the time.
+// A vector of trivial values that does not allocate while it is small. For scratch stacks in code that runs in
+// nanoseconds, where one allocation would dominate.
 //
 // Threads: like std::vector.
 #pragma once
@@ -34,7 +34,7 @@ class InlineVector {
   void clear() { size_ = 0; }
   void pop_back() { --size_; }
   void push_back(const T& value) {
-    const T copy = value;  // may stand in this very vector, which may move
+    const T copy = value;  // may be an element of this vector, which may move
     if (size_ == capacity_) [[unlikely]]
       reserve(capacity_ * 2);
     data_[size_++] = copy;

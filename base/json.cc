@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// What the library (nlohmann-json 3.11, on a 64-bit machine with glibc) allocates, at most.
+// Upper bounds for what the library allocates (nlohmann-json 3.11, 64-bit, glibc).
 constexpr uint64_t kValueBytes = 48;      // 16 in an array that doubles, beside its old copy
 constexpr uint64_t kMemberBytes = 144;    // 48 in such an array (ordered_json); a node of a map is smaller
 constexpr uint64_t kContainerBytes = 80;  // the container itself, and its smallest allocation
@@ -25,7 +25,7 @@ constexpr uint64_t kTokenCopies = 5;      // the lexer has the token twice, in b
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Where the string that begins before `at` ends: the place behind its closing quote, or the end of the text.
+// Where the string that begins before `at` ends: the offset after its closing quote, or the end of the text.
 size_t end_of_string(std::string_view text, size_t at) {
   while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
   return std::min(at + 1, text.size());
@@ -36,7 +36,7 @@ size_t end_of_word(std::string_view text, size_t at) {
   return std::min(text.find_first_of(kEnds, at), text.size());
 }
 
-// What is in the text, when it is within the limits.
+// Measures the text, if it is within the limits.
 Result<JsonSize> check(std::string_view text, std::string_view what, const JsonLimits& limits) {
   const auto too_large = [&](const std::string& why) {
     return fail(ErrorCode::kTooLong, std::string(what) + " " + why);
@@ -59,7 +59,7 @@ std::unexpected<Error> no_json(std::string_view what) {
   return fail(ErrorCode::kInvalidInput, std::string(what) + " is not JSON");
 }
 
-// What `make` makes of the text; it gives nothing for a number that is too large.
+// What `make` makes of the text; nothing for a number that is too large.
 template <typename Make>
 auto parse(std::string_view text, std::string_view what, Make make)
     -> Result<typename decltype(make())::value_type> {
@@ -67,14 +67,14 @@ auto parse(std::string_view text, std::string_view what, Make make)
   try {
     if (auto value = make()) return *std::move(value);
   } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::kTooLong, std::string(what) + " does not fit into the host's memory");
+    return fail(ErrorCode::kTooLong, std::string(what) + " does not fit in the host's memory");
   }
   return no_json(what);
 }
 
 using Members = ordered_json::object_t::Container;
 
-// Of members with one name, the first keeps its place and gets the value of the last.
+// Of members with the same name, the first keeps its position and gets the value of the last.
 void drop_repeated(Members& members) {
   std::vector<uint32_t> order(members.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -98,8 +98,8 @@ void drop_repeated(Members& members) {
   members = std::move(kept);
 }
 
-// Builds a value whose members stand in the order of the text. The library's own builder looks through all members of
-// an object for each that it adds; this one looks for repeated names once, at the end of the object.
+// Builds a value whose members keep the order of the text. The library's own builder searches all members of an
+// object for each one that it adds; this one removes repeated names once, at the end of the object.
 class OrderedBuilder : public nlohmann::json_sax<ordered_json> {
  public:
   ordered_json value;
@@ -136,7 +136,7 @@ class OrderedBuilder : public nlohmann::json_sax<ordered_json> {
     open_.push_back(place(std::move(made)));
     return true;
   }
-  // Nothing is added to what holds an open container until that is closed, so the pointers stay right.
+  // Nothing is added to the parent of an open container until that container is closed, so the pointers stay valid.
   ordered_json* place(ordered_json made) {
     if (open_.empty()) return &(value = std::move(made));
     ordered_json& holder = *open_.back();

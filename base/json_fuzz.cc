@@ -1,4 +1,4 @@
-// Any text: the measure, the grammar and the library agree on what it is, and nothing is beyond the limits.
+// Any text: the measurement, the grammar and the library agree about it, and nothing exceeds the limits.
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -19,8 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = read_json(printed, "the text", {.bytes = SIZE_MAX, .memory_bytes = UINT64_MAX});
     if (!again || *again != *read) std::abort();
   } else if (size < 1'000 && measured.depth <= kMaxJsonDepth && is_json(text) &&
-             nlohmann::json::accept(text)) {  // which takes NUL for the end, and no number above a double
-    std::abort();                             // it is JSON, and too small for the other limits
+             nlohmann::json::accept(
+                 text)) {  // which treats NUL as the end, and accepts no number above a double
+    std::abort();          // it is JSON, and too small for the other limits
   }
   if (ordered && !read) std::abort();
   return 0;

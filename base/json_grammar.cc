@@ -15,7 +15,7 @@ class Grammar {
  public:
   explicit Grammar(std::string_view text) : text_(text) {}
 
-  // How far it has come.
+  // The current offset.
   [[nodiscard]] size_t at() const { return std::min(at_, text_.size()); }
 
   bool holds() {

@@ -104,7 +104,7 @@ TEST(JsonGrammar, IsBoundedInDepthAndInTheLengthOfNumbers) {
   EXPECT_FALSE(is_json("0." + std::string(kMaxJsonNumberBytes - 1, '1')));
 }
 
-// Texts that are JSON but for a few bytes.
+// Texts that are JSON except for a few bytes.
 TEST(JsonGrammar, SaysWhatTheLibrarySaysOfDamagedTexts) {
   const std::string whole = R"({"a":[1,-2.5e+3,"\u00e9\n\"",true,null,{"b":{}},[]],"c" : false})";
   constexpr std::string_view kBytes = "{}[]:,\"\\ue01.-+ tfn\x01\xc3\xa9";

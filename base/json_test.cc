@@ -15,7 +15,7 @@
 
 namespace {
 
-// What the thread holds of the heap, and its height since most_allocated_by() began.
+// Heap bytes held by the thread, and their peak since most_allocated_by() began.
 thread_local int64_t held_bytes = 0;
 thread_local int64_t most_held_bytes = 0;
 
@@ -109,7 +109,7 @@ TEST(Json, EachLimitHoldsToTheUnit) {
   EXPECT_EQ(error_of(objects(kMaxJsonDepth + 1)), ErrorCode::kInvalidInput);
 }
 
-// A text that is malformed further on makes the parser do no more than was measured.
+// For a text with an error further on, the parser allocates no more than was measured.
 TEST(Json, WhatIsMalformedIsBoundedToo) {
   for (const std::string& text :
        {std::string(1'000'000, '['), repeated("{\"a\":", 500'000), repeated("[]", 1'000'000) + "[",
@@ -166,9 +166,9 @@ TEST(Json, TextHasNoBytesThatAreNotUtf8) {
   EXPECT_EQ(json_text(ordered_json{{"b", 1}, {"a", 2}}), R"({"b":1,"a":2})");
 }
 
-// -- what it costs the host -------------------------------------------------------------------
+// -- cost for the host -------------------------------------------------------------------------
 
-// The most of the stack that `work` touches, on a thread with 256 KiB of it.
+// The peak stack use of `work`, on a thread with a stack of 256 KiB.
 size_t stack_used_by(const std::function<void()>& work) {
   constexpr size_t kStackBytes = 256 << 10;
   constexpr uint8_t kMark = 0xA5;
@@ -194,7 +194,7 @@ size_t stack_used_by(const std::function<void()>& work) {
   return used;
 }
 
-// All that the library does by recursion, at the limit. Half of the stack is left for who calls.
+// Every recursive operation of the library, at the limit. Half of the stack is left for the caller.
 template <typename Json>
 void use_deep_values(const std::string& text, const std::string& other) {
   const auto read = [](const std::string& from) {
@@ -224,7 +224,7 @@ TEST(Json, TheDeepestValueFitsIntoASmallStackForAllThatIsDoneWithIt) {
   }
 }
 
-// The measure is an upper bound for what parsing takes at its height. (Sanitizers have allocators of their own.)
+// The measurement is an upper bound for the parser's peak memory. (Sanitizers have their own allocators.)
 TEST(Json, ParsingTakesNoMoreMemoryThanWasMeasured) {
   if (kIsSanitized) GTEST_SKIP() << "allocations are not counted";
   const size_t count = 20'000;

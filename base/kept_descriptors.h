@@ -1,5 +1,5 @@
-// Descriptors that this process cannot do without while it runs guests: those of mapped images and of executable memory.
-// A process that closes all others asks here for these.
+// Descriptors that this process needs while it runs guests: those of mapped images and of executable memory. Code
+// that closes all other descriptors asks here which to keep.
 //
 // Threads: any.
 #pragma once
@@ -13,7 +13,7 @@ namespace membrane {
 class KeptDescriptors {
  public:
   static KeptDescriptors& instance() {
-    static auto* const all = new KeptDescriptors;  // outlives every owner, also static ones
+    static auto* const all = new KeptDescriptors;  // outlives every owner, including static ones
     return *all;
   }
   void add(int number) {

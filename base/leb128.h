@@ -7,7 +7,7 @@
 
 namespace membrane {
 
-// Reads an integer of `Bits` bits from [at, end). Returns the byte behind it, or nullptr when
+// Reads an integer of `Bits` bits from [at, end). Returns the position after it, or nullptr when
 // the bytes end inside it, when it is longer than ceil(Bits/7) bytes, or when the unused bits
 // of its last byte are not its sign (or zero, for an unsigned T).
 template <typename T, unsigned Bits = sizeof(T) * 8>

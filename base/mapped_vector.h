@@ -1,6 +1,6 @@
-// A vector; or elements that stand ready in a mapped file, where they are only read.
+// A vector, or read-only elements in a mapped file.
 //
-// Ownership: the vector's own, or kept by what they stand in. Threads: as a vector.
+// Ownership: the vector's own elements, or a view kept alive by their mapping. Threads: as a vector.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class MappedVector {
   [[nodiscard]] const T& front() const { return *begin(); }
   [[nodiscard]] const T& back() const { return *(end() - 1); }
 
-  // To be filled. Only of elements that are its own.
+  // The vector to fill. Only valid if it owns its elements.
   [[nodiscard]] std::vector<T>& own() { return own_; }
 
  private:

@@ -1,5 +1,5 @@
-// Reads little-endian numbers out of bytes that nobody vouches for. Once something is missing,
-// all that follows is zero or empty, and ok() is false: one look at the end is enough.
+// Reads little-endian numbers from untrusted bytes. Once bytes are missing, all further reads return zero or empty,
+// and ok() is false: one check at the end is enough.
 //
 // Threads: belongs to one thread; the bytes must outlive it.
 #pragma once

@@ -1,7 +1,7 @@
 // OpenSSL's TLS and certificates, loaded when the first connection needs them.
 //
-// As libcurl (base/curl.h): nothing links libssl, whose loading costs more than most runs. Types and constants come from its headers.
-// What hashes and signs alone loads libcrypto by itself (sha256.cc, ed25519.cc).
+// Like libcurl (base/curl.h), libssl is not linked, since loading it costs more than most runs. Types and constants
+// come from its headers. Code that only hashes or signs loads libcrypto alone (sha256.cc, ed25519.cc).
 //
 // Threads: openssl() may be called from any thread; the table is immutable.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace membrane {
 
-// X(member, function): every function of libcrypto that TLS needs here.
+// X(member, function): every libcrypto function that TLS needs here.
 #define MEMBRANE_TLS_CRYPTO_FUNCTIONS(X)     \
   X(bio_new, BIO_new)                        \
   X(bio_free, BIO_free)                      \
@@ -50,7 +50,7 @@ namespace membrane {
   X(sign_certificate, X509_sign)             \
   X(write_pem, PEM_write_bio_X509)
 
-// The same of libssl.
+// The same for libssl.
 #define MEMBRANE_TLS_FUNCTIONS(X)                     \
   X(server_method, TLS_server_method)                 \
   X(context_new, SSL_CTX_new)                         \
@@ -79,7 +79,8 @@ struct OpenSslApi {
 #undef X
 };
 
-// The table, valid until the process ends. kUnavailable when libssl.so.3 is missing; the same answer each time.
+// The table, valid until the process ends. kUnavailable when libssl.so.3 is missing; every call returns the same
+// result.
 Result<const OpenSslApi*> openssl();
 
 }  // namespace membrane

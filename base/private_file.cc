@@ -27,11 +27,11 @@ Status check_private_directory(const std::string& path, std::string_view what) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) return refused_by_system("look at", path);
   if (!S_ISDIR(status.st_mode))
-    return fail(ErrorCode::kInvalidArgument, path + " is no directory",
+    return fail(ErrorCode::kInvalidArgument, path + " is not a directory",
                 "Give a directory for " + std::string(what) + ".");
   if (!is_private(status))
-    return refused_as_open(path, std::string(what) + " is not taken from " + path +
-                                     ": somebody else owns it or may write to it");
+    return refused_as_open(path, std::string(what) + " is not loaded from " + path +
+                                     ": another user owns it or can write to it");
   return {};
 }
 

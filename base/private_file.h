@@ -1,7 +1,7 @@
 // Files that this program makes for itself and trusts when it finds them again: compiled code, warm images. They are
-// the user's own and closed to others, and they are of one build of the program.
+// owned by the user, closed to others, and belong to one build of the program.
 //
-// Threads: any; each object belongs to one.
+// Threads: any; each object is used by one.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,30 +15,30 @@
 
 namespace membrane {
 
-// The user's own, and nobody else may write to it.
+// Whether the file belongs to the user and no one else can write to it.
 bool is_private(const struct stat& status);
 
-// Refuses a directory whose files cannot be trusted, since others own it or may write to it. A link to a directory is
-// followed. `what` names the files, for the message ("code"). Errors: kInvalidArgument for such a directory, or for what
-// is no directory; kUnavailable, with errno kept, for what the system refuses.
+// Refuses a directory whose files cannot be trusted because others own it or can write to it. A link to a directory
+// is followed. `what` names the files, for the message ("code"). Errors: kInvalidArgument for such a directory, or
+// if it is not a directory; kUnavailable, with errno kept, if the system refuses.
 Status check_private_directory(const std::string& path, std::string_view what);
 
-// Makes the directory, closed to others, and those above it, when it is not there. False when the system refuses; errno
-// says why. What was there before may be anything.
+// Makes the directory, closed to others, and its parents, if it does not exist. False when the system refuses; errno
+// says why. An existing directory is not checked.
 bool make_directory(const std::string& path);
 
-// Files in the directory whose names end so may have so many bytes together: what is beyond goes, what was not used for
-// longest first, with its seal (sealed_file.h). `used` stays. A file was last used when it, or its seal, was last written
-// or touched.
+// Keeps the files in the directory whose names end in `ending` within a total size: removes the least recently used
+// ones, each with its seal (sealed_file.h), but never `used`. A file was last used when it, or its seal, was last
+// written or touched.
 void make_room(const std::string& directory, std::string_view ending, uint64_t most_bytes,
                const std::string& used);
 
-// What is said where such files cannot be: "cannot WHAT PATH", with errno, as kUnavailable; and of a directory that
-// others could write to, as kInvalidArgument.
+// The error when such files cannot be used: "cannot WHAT PATH", with errno, as kUnavailable; for a directory that
+// others could write to, kInvalidArgument.
 std::unexpected<Error> refused_by_system(const char* what, const std::string& path);
 std::unexpected<Error> refused_as_open(const std::string& directory, std::string message);
 
-// Opens a regular file to be read, whoever's it is. It does not wait for a pipe.
+// Opens a regular file for reading, whoever owns it. Does not block on a pipe.
 class OpenedFile {
  public:
   explicit OpenedFile(const std::string& path) : OpenedFile(path, false) {}
@@ -46,7 +46,9 @@ class OpenedFile {
   OpenedFile(const OpenedFile&) = delete;
   OpenedFile& operator=(const OpenedFile&) = delete;
 
-  [[nodiscard]] bool usable() const { return usable_; }  // false when it is not there, or not such a file
+  [[nodiscard]] bool usable() const {
+    return usable_;
+  }  // false when the file does not exist or is not a regular file
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
@@ -59,20 +61,20 @@ class OpenedFile {
   bool usable_ = false;
 };
 
-// Only one that is private, no symbolic link, and known by one name only: a second name (a hard link) may stand in a
-// directory of somebody else.
+// Accepts only a file that is private, not a symbolic link, and has a single name: a second hard link may be in
+// another user's directory.
 class PrivateFile : public OpenedFile {
  public:
   explicit PrivateFile(const std::string& path) : OpenedFile(path, true) {}
 };
 
-// A file that is there when it is whole, or not at all. Errors: kUnavailable.
+// A file that appears complete or not at all. Errors: kUnavailable.
 class NewFile {
  public:
   static Result<NewFile> create(const std::string& path);
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
-  ~NewFile();  // what was not published is gone
+  ~NewFile();  // discards the file unless it was published
 
   Status write(uint64_t offset, std::span<const uint8_t> bytes);
   Status resize(uint64_t bytes);

@@ -24,7 +24,7 @@ class PrivateFileTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  // Last used so many hours ago.
+  // A file last used `hours` ago.
   std::string write(const std::string& name, size_t bytes, int hours = 0) {
     std::string path = directory_ + "/" + name;
     std::ofstream(path) << std::string(bytes, 'x');

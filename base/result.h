@@ -1,9 +1,8 @@
-// What a function that can fail returns, and what it says when it does.
+// The return type of a function that can fail, and its errors.
 //
-// Every fallible function of Membrane returns Result<T>. No exception crosses a
-// library's face and no library prints: an Error travels up to whoever can act
-// on it. Its text is written for the reader, who is often a language model: the
-// message says what was found, the hint says what would mend it.
+// Every fallible function of Membrane returns Result<T>. No exception crosses a library boundary and no library
+// prints: an Error propagates to a caller that can handle it. Its text is written for the reader, who is often a
+// language model: the message says what was found, the hint says how to fix it.
 //
 // Threads: Error is a value; share it like a std::string.
 #pragma once
@@ -16,15 +15,14 @@
 
 namespace membrane {
 
-// The kinds of failure that callers tell apart. One sentence each; the sentence
-// is what describe() returns.
+// The kinds of failure that callers distinguish, with one sentence each, which describe() returns.
 #define MEMBRANE_ERROR_CODES(X)                                                       \
   X(kInvalidInput, "invalid_input", "The input is malformed or does not validate.")   \
   X(kInvalidArgument, "invalid_argument", "An argument is outside what is accepted.") \
   X(kNotFound, "not_found", "The named thing does not exist.")                        \
   X(kDenied, "denied", "No grant of the policy allows this.")                         \
   X(kExhausted, "exhausted", "A budget or a limit is used up.")                       \
-  X(kTooLong, "too_long", "The input is longer than what takes it.")                  \
+  X(kTooLong, "too_long", "The input is longer than is accepted.")                    \
   X(kTimedOut, "timed_out", "The time allowed ran out.")                              \
   X(kCancelled, "cancelled", "The owner asked for this to stop.")                     \
   X(kUnavailable, "unavailable", "A service or file that is needed does not answer.") \
@@ -45,7 +43,7 @@ std::string_view describe(ErrorCode code);
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;  // what happened, one or two sentences, no trailing newline
-  std::string hint;     // what would mend it; empty when nothing better is known
+  std::string hint;     // how to fix it; empty when nothing useful is known
 
   // "message" or "message (hint)", for a line of a log or a terminal.
   [[nodiscard]] std::string to_string() const;
@@ -60,7 +58,7 @@ using Status = std::expected<void, Error>;
   return std::unexpected<Error>(Error{code, std::move(message), std::move(hint)});
 }
 
-// Returns the error of `expr` from the enclosing function, or goes on.
+// Returns the error of `expr` from the enclosing function, or continues.
 #define MEMBRANE_TRY(expr)                                      \
   do {                                                          \
     if (auto membrane_try_ = (expr); !membrane_try_)            \

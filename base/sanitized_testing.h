@@ -1,9 +1,9 @@
-// Whether this build watches memory or threads: then tests do less of what takes long, and do not measure.
+// Whether this build has sanitizers: tests then do less slow work, and take no measurements.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEMBRANE_IS_SANITIZED 1
-#elif defined(__has_feature)  // clang's way of saying so
+#elif defined(__has_feature)  // clang's spelling
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define MEMBRANE_IS_SANITIZED 1
 #endif

@@ -20,7 +20,7 @@ constexpr size_t kBootIdBytes = 36;
 
 struct Record {
   char magic[8];
-  uint64_t checksum;  // XXH3, of what follows
+  uint64_t checksum;  // XXH3 of the fields below
   char boot_id[40];
   uint64_t device, inode, size;
   int64_t modified_ns, changed_ns;
@@ -30,7 +30,7 @@ static_assert(sizeof(Record) == 96, "no padding, which would have no value");
 
 int64_t ns_of(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-// Which start of the system this is; nothing where the kernel does not say.
+// Identifies this boot of the system; false where the kernel does not say.
 bool read_boot_id(char* to) {
   const int file = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;

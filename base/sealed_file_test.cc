@@ -37,13 +37,13 @@ class SealedFile : public ::testing::Test {
   static int64_t changed_ns(const struct stat& s) {
     return int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec;
   }
-  // When it is old enough.
+  // Seals the file as if it were old enough.
   void seal_it() const {
     const struct stat before = status();
     ASSERT_TRUE(seal(path_, file_, before, changed_ns(before) + kSealAfterNs));
     if (!is_sealed(path_, file_)) GTEST_SKIP() << "the system does not say when it was started";
   }
-  // Until the clock of the file system has moved: a real change comes two seconds later at least.
+  // Repeats until the file system's clock has moved: a real change comes at least two seconds later.
   void change(const std::function<void()>& how) const {
     const int64_t before = changed_ns(status());
     do how();

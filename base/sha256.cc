@@ -11,7 +11,7 @@
 namespace membrane {
 namespace {
 
-// What is used of libcrypto. The header gives the types; nothing is linked.
+// The functions used from libcrypto. The header gives the types; nothing is linked.
 struct Crypto {
   decltype(&::EVP_MD_CTX_new) context_new = nullptr;
   decltype(&::EVP_MD_CTX_free) context_free = nullptr;

@@ -1,6 +1,6 @@
 // SHA-256 (FIPS 180-4), by OpenSSL's libcrypto, which is loaded at the first use.
 //
-// Threads: any; a Sha256 is one thread's at a time.
+// Threads: any; one thread at a time per Sha256.
 #pragma once
 
 #include <initializer_list>
@@ -12,13 +12,13 @@
 
 namespace membrane {
 
-// The digest of what is added, piece by piece.
+// Computes the digest of data that is added piece by piece.
 class Sha256 {
  public:
   // kUnavailable when libcrypto is not installed.
   static Result<Sha256> begin();
   void add(std::string_view bytes);
-  // 64 lower-case hex digits. Nothing can be added after it.
+  // 64 lower-case hex digits. Nothing can be added afterwards.
   Result<std::string> finish();
 
  private:
@@ -29,9 +29,9 @@ class Sha256 {
   bool ok_ = false;
 };
 
-// The digest of the parts one after the other.
+// The digest of the concatenated parts.
 Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts);
-// The SHA-1 of the parts: how git names a file's bytes. Nothing is trusted for it.
+// The SHA-1 of the concatenated parts, which is how git names file contents. Not used for security.
 Result<std::string> sha1_hex(std::initializer_list<std::string_view> parts);
 inline Result<std::string> sha256_hex(std::string_view bytes) { return sha256_hex({bytes}); }
 

@@ -5,7 +5,7 @@
 namespace membrane {
 
 Result<SharedLibrary> SharedLibrary::open(const char* soname, const char* package) {
-  // RTLD_LOCAL: its symbols must not change what other libraries are bound to.
+  // RTLD_LOCAL: its symbols must not interpose on those of other libraries.
   void* handle = ::dlopen(soname, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = ::dlerror();

@@ -1,8 +1,8 @@
-// A library of the system that is loaded when it is first needed, not at start.
+// A system library that is loaded when it is first needed, not at start.
 //
-// `membrane run add.wat` needs neither SQLite nor OpenSSL; loading them costs more than
-// the run. What needs such a library declares a table of typed function pointers and
-// fills it here once. A loaded library stays loaded until the process ends.
+// `membrane run add.wat` needs neither SQLite nor OpenSSL, and loading them costs more than the run. Code that needs
+// such a library declares a table of typed function pointers and fills it once with this class. A loaded library
+// stays loaded until the process ends.
 //
 // Threads: any; the caller keeps the table in a function-local static.
 #pragma once
@@ -15,8 +15,8 @@ namespace membrane {
 
 class SharedLibrary {
  public:
-  // `soname` is searched as the dynamic linker does: "libcrypto.so.3". kUnavailable when
-  // it is not installed, with Debian's `package` that has it as the fix.
+  // `soname` is searched as the dynamic linker does: "libcrypto.so.3". kUnavailable when it is not installed; the
+  // hint names Debian's `package`.
   static Result<SharedLibrary> open(const char* soname, const char* package);
 
   // Binds `function` to the symbol `name`; kUnavailable when the library lacks it.

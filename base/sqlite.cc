@@ -13,14 +13,14 @@ namespace {
 // --- accounting ------------------------------------------------------------------------
 
 thread_local Account* current = nullptr;
-thread_local bool for_pages = false;  // what is allocated is for pages of a file
+thread_local bool for_pages = false;  // the current allocation is for pages of a file
 bool accounting_works = false;
 sqlite3_pcache_methods2 page_cache{};
 
-// What stands before each allocation, at which SQLite wants 8 bytes of alignment.
+// Precedes each allocation; SQLite needs 8 bytes of alignment.
 struct Header {
   uint64_t bytes;
-  uint64_t account;  // 0: none, or it is of no account
+  uint64_t account;  // 0: not accounted
 };
 
 constexpr int rounded(int bytes) { return (bytes + 7) & ~7; }
@@ -36,7 +36,7 @@ bool may_take(int64_t bytes) {
   return false;
 }
 
-// The memory has `bytes` now; it had `had` in use before.
+// Records that the memory now has `bytes`; it had `had` before.
 void* noted(Header* header, int bytes, int64_t had) {
   if (header == nullptr) return nullptr;
   header->bytes = static_cast<uint64_t>(bytes);
@@ -51,7 +51,7 @@ void* noted(Header* header, int bytes, int64_t had) {
   return header + 1;
 }
 
-// Before it is freed or made larger or smaller.
+// Removes the memory from its account before it is freed or resized.
 void leave(const Header& header) {
   if (current != nullptr && header.account == current->number) current->remove(header.bytes);
 }
@@ -87,7 +87,7 @@ sqlite3_pcache_page* fetch_page(sqlite3_pcache* cache, unsigned key, int create)
   return page;
 }
 
-// SQLite takes another allocator only before it is first used in the process.
+// SQLite accepts another allocator only before its first use in the process.
 bool count_memory(const Api& api) {
   sqlite3_mem_methods counted{.xMalloc = &allocate,
                               .xFree = &release,
@@ -98,7 +98,7 @@ bool count_memory(const Api& api) {
                               .xShutdown = [](void*) {},
                               .pAppData = nullptr};
   if (api.config(SQLITE_CONFIG_MALLOC, &counted) != SQLITE_OK) return false;
-  // No pages are allocated but one by one.
+  // Pages are allocated one by one.
   if (api.config(SQLITE_CONFIG_PAGECACHE, nullptr, 0, 0) != SQLITE_OK) return false;
   if (api.config(SQLITE_CONFIG_GETPCACHE2, &page_cache) != SQLITE_OK) return false;
   sqlite3_pcache_methods2 counting = page_cache;

@@ -1,10 +1,10 @@
 // SQLite, loaded at the first use, and the two handles that need to be closed.
 //
-// A thin cover: codes are SQLite's own (SQLITE_OK, SQLITE_BUSY, …), so that who uses it
-// decides what each means. Include only in .cc files.
+// A thin wrapper: codes are SQLite's own (SQLITE_OK, SQLITE_BUSY, …), so that the caller decides what each means.
+// Include only in .cc files.
 //
-// Ownership: a Statement must go before its Connection. Threads: a Connection and its
-// statements belong to one thread at a time.
+// Ownership: a Statement must be destroyed before its Connection. Threads: a Connection and its statements belong to
+// one thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -42,32 +42,32 @@ struct Api {
 // The functions; kUnavailable when the library is not installed.
 Result<const Api*> api();
 
-// What SQLite allocates in one thread while an Accounting of it stands. An allocation past the limit, or any once
-// `expired`, fails as if memory had run out, so that the statement ends with SQLITE_NOMEM: also inside one long
-// function, where neither a progress handler nor sqlite3_interrupt is looked at.
+// What SQLite allocates in one thread while an Accounting of this account is in scope. An allocation past the limit,
+// or any once `expired` is set, fails as if memory had run out, so that the statement ends with SQLITE_NOMEM. This
+// works even inside a long function, where SQLite checks neither a progress handler nor sqlite3_interrupt.
 //
-// Sizes are those that were asked for: the same in each run, whatever the system's allocator makes of them.
+// Sizes are the requested ones: the same in each run, whatever the system's allocator adds.
 struct Account {
   int64_t limit_bytes = 0;
-  int64_t used_bytes = 0;            // what is freed of an earlier account's makes it less
-  bool refused = false;              // an allocation was past the limit
+  int64_t used_bytes = 0;            // freeing memory of an earlier account decreases it
+  bool refused = false;              // an allocation exceeded the limit
   std::atomic<bool> expired{false};  // set by any thread
 
-  // Without what SQLite takes for pages that it has read, which depends on those that it has still.
+  // Without the memory for pages that SQLite has read, which depends on what its cache still holds.
   uint64_t allocations = 0;
-  uint64_t allocated_bytes = 0;  // of them all together
-  // The size of the largest that there was since the last call: at most twice what is told. Those before
-  // forget_lasting(), and those of pages, do not count.
+  uint64_t allocated_bytes = 0;  // in total
+  // The largest size in use since the last call, within a factor of two. Excludes allocations made before
+  // forget_lasting(), and those of pages.
   uint64_t take_largest_bytes();
   void forget_lasting();
 
   // For the allocator.
   void add(uint64_t bytes);
   void remove(uint64_t bytes);
-  uint64_t number = 0;  // of each account and of what was forgotten another one
+  uint64_t number = 0;  // differs for each account, and changes when allocations are forgotten
 
  private:
-  std::array<uint32_t, 40> lasting_ = {};  // how many there are, by the bits of their size
+  std::array<uint32_t, 40> lasting_ = {};  // how many are in use, by the bit width of their size
   size_t largest_bits_ = 0;
 };
 
@@ -78,8 +78,8 @@ class Accounting {
   Accounting(const Accounting&) = delete;
   Accounting& operator=(const Accounting&) = delete;
 
-  // False when something else in the process had started SQLite before Membrane loaded it: then nothing is counted
-  // or refused.
+  // False when something else in the process started SQLite before Membrane loaded it: then nothing is counted or
+  // refused.
   static bool works();
 
  private:
@@ -118,7 +118,7 @@ class Statement {
     api_->reset(handle_);
     api_->clear_bindings(handle_);
   }
-  // Columns count from 0. Views hold until the next step, reset or end of the statement.
+  // Columns count from 0. Views are valid until the next step or reset, or the end of the statement.
   [[nodiscard]] int64_t int_at(int column) const { return api_->column_int64(handle_, column); }
   [[nodiscard]] std::string_view bytes_at(int column) const {
     const void* data = api_->column_blob(handle_, column);
@@ -140,12 +140,12 @@ class Connection {
     if (handle_ != nullptr) api_->close_v2(handle_);
   }
 
-  // `flags` as sqlite3_open_v2 takes them, `vfs` by its name (null: the default). Also makes the handle cautious: no
+  // `flags` as sqlite3_open_v2 takes them, `vfs` by its name (null: the default). Also hardens the handle: no
   // extension loading, no writing of internals, functions of the schema not trusted.
   int open(const std::string& path, int flags, const char* vfs = nullptr);
   int execute(const char* sql) { return api_->exec(handle_, sql, nullptr, nullptr, nullptr); }
-  // Prepares the first statement of `sql`; `rest`, when given, gets what stands after it.
-  // An empty Statement with SQLITE_OK: there was only white space or a comment.
+  // Prepares the first statement of `sql`; `rest`, when given, gets the text after it. An empty Statement with
+  // SQLITE_OK means that there was only white space or a comment.
   int prepare(std::string_view sql, Statement& statement, std::string_view* rest = nullptr);
   [[nodiscard]] std::string message() const { return handle_ ? api_->errmsg(handle_) : "out of memory"; }
   [[nodiscard]] sqlite3* handle() const { return handle_; }

@@ -1,5 +1,5 @@
-// How the owner of long work on foreign data ends it before it is done: parsing, validating and compiling take time in
-// proportion to a program that somebody else wrote.
+// How the owner of long work on foreign data stops it early: parsing, validating and compiling take time in
+// proportion to an untrusted program.
 //
 //   const StopScope scope([&] { return clock::now() >= deadline; });
 //   auto module = parse_text(text);          // its loops ask StopScope::stop_wanted()
@@ -16,7 +16,7 @@ namespace membrane {
 
 class StopScope {
  public:
-  // `must_stop` is asked once in kStepsBetween steps of the work; from when it says yes, stop_wanted() does.
+  // Calls `must_stop` once every kStepsBetween steps of the work; once it returns true, stop_wanted() does, too.
   explicit StopScope(std::function<bool()> must_stop)
       : must_stop_(std::move(must_stop)), outer_(std::exchange(innermost(), this)) {}
   ~StopScope() { innermost() = outer_; }
@@ -25,11 +25,11 @@ class StopScope {
 
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  // For loops over foreign data, once for each of their items. Whoever is told so returns a failure.
+  // For loops over foreign data, called once per item. If it returns true, the loop must return a failure.
   [[nodiscard]] static bool stop_wanted() { return innermost() != nullptr && innermost()->step(); }
 
  private:
-  static constexpr uint32_t kStepsBetween = 4096;  // some ten microseconds of work
+  static constexpr uint32_t kStepsBetween = 4096;  // about ten microseconds of work
 
   static StopScope*& innermost() {
     static constinit thread_local StopScope* scope = nullptr;
@@ -44,7 +44,7 @@ class StopScope {
 
   std::function<bool()> must_stop_;
   StopScope* outer_;
-  uint32_t steps_left_ = 1;  // the first step asks: work that must not begin does not
+  uint32_t steps_left_ = 1;  // the first step checks, so that work that should not begin does not
   bool stopped_ = false;
 };
 

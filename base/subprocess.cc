@@ -25,7 +25,8 @@ constexpr std::chrono::milliseconds kBetweenLooks(100);
 std::unexpected<Error> refused(const Subprocess& process, int error) {
   const std::string& name = process.arguments.front();
   if (error == ENOENT)
-    return fail(ErrorCode::kNotFound, "the program " + name + " is not there", "Install it, or mend PATH.");
+    return fail(ErrorCode::kNotFound, "the program " + name + " is not installed",
+                "Install it, or correct PATH.");
   return fail(ErrorCode::kUnavailable, "cannot start " + name + ": " + std::strerror(error), "");
 }
 
@@ -51,7 +52,7 @@ class Pipe {
   bool made_ = false;
 };
 
-// How the new process begins, as posix_spawn is told it.
+// The attributes and file actions for posix_spawn.
 class Start {
  public:
   Start(const Subprocess& process, int output) {
@@ -106,7 +107,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// The process, from its start until it was waited for.
+// The process, from its start until it has been waited for.
 class Running {
  public:
   Running(pid_t id, int output) : id_(id), output_(output) {}
@@ -129,13 +130,13 @@ class Running {
         return fail(ErrorCode::kTimedOut,
                     process.arguments.front() + " has not ended in " +
                         std::to_string(process.most_time.count() / 1000) + " s",
-                    "Look at the network, and try again.");
+                    "Check the network, and try again.");
       if (process.watch) MEMBRANE_TRY(process.watch());
     }
   }
 
  private:
-  // False when nothing more can come, or nothing has come in that time when there is none to wait.
+  // False at the end of the output and, when `patience` is 0, if no output is ready.
   bool read_for(std::chrono::milliseconds patience, size_t most) {
     pollfd output{.fd = output_, .events = POLLIN, .revents = 0};
     if (poll(&output, 1, static_cast<int>(patience.count())) <= 0) return patience.count() != 0;
@@ -151,7 +152,7 @@ class Running {
     if (waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         ended.si_pid != id_)
       return std::nullopt;
-    kill(-id_, SIGKILL);  // what it started and left in its group, whose id is its own until it is waited for
+    kill(-id_, SIGKILL);  // its remaining group; the id cannot be reused until it is waited for
     int status = 0;
     waitpid(std::exchange(id_, 0), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -1,10 +1,10 @@
-// A program of this machine that runs to its end beside this one, with a deadline.
+// A program of this machine that runs to completion, with a deadline.
 //
-// It is started by posix_spawn, in a process group of its own, with /dev/null as its input. What it prints is read to a
-// bound; what is beyond is read and dropped, so that the program never waits for a reader. At the deadline, and when the
-// caller says so, its whole group is killed, by the id of the group.
+// It is started by posix_spawn, in a process group of its own, with /dev/null as its input. Its output is kept up to
+// a bound; the rest is read and dropped, so that the program never blocks on its output. At the deadline, or when
+// the caller says so, its whole process group is killed.
 //
-// Its arguments reach it as they are: no shell reads them.
+// Arguments are passed as they are: no shell interprets them.
 //
 // Threads: any; each call has its own process.
 #pragma once
@@ -20,23 +20,24 @@
 namespace membrane {
 
 struct Subprocess {
-  std::vector<std::string> arguments;  // the first is looked for in PATH, unless it has a "/"
-  std::string directory = {};          // where it runs; "": where this process does
-  // Added to this process's environment, or in the place of what stands there.
+  std::vector<std::string> arguments;  // the first is searched in PATH, unless it contains a "/"
+  std::string directory = {};          // the working directory; "": that of this process
+  // Added to this process's environment, or replacing variables in it.
   std::vector<std::pair<std::string, std::string>> environment = {};
   std::chrono::milliseconds most_time = std::chrono::minutes(10);
-  size_t most_output_bytes = 64u << 10;  // of both streams together: the last ones are kept
-  // Asked some ten times in a second; a failure ends the process. May be null.
+  size_t most_output_bytes = 64u << 10;  // of both streams together; the last bytes are kept
+  // Called about ten times per second; a failure ends the process. May be null.
   std::function<Status()> watch = {};
 };
 
 struct SubprocessEnd {
-  int exit_code = 0;   // 128 and the signal's number, of one that a signal ended
-  std::string output;  // the end of what it printed on both streams, as it came
+  int exit_code = 0;   // 128 plus the signal's number if a signal ended it
+  std::string output;  // the end of its output on both streams, interleaved as received
 };
 
-// Runs it to its end. Errors: kNotFound when there is no such program; kTimedOut; kUnavailable for what the system
-// refuses; those of `watch`. After an error no process of the group is left, but those that left the group.
+// Runs the program to completion. Errors: kNotFound when there is no such program; kTimedOut; kUnavailable when the
+// system refuses; those of `watch`. After an error no process of the group is left, except those that left the
+// group.
 Result<SubprocessEnd> run_subprocess(const Subprocess& process);
 
 }  // namespace membrane

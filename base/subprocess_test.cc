@@ -59,7 +59,7 @@ TEST(SubprocessTest, OneThatIsKilledHasTheSignalsNumber) {
   EXPECT_EQ(end->exit_code, 128 + SIGKILL);
 }
 
-// Not when it is dead and waits for its parent.
+// False for a zombie.
 bool is_running(pid_t id) {
   std::FILE* const file = std::fopen(("/proc/" + std::to_string(id) + "/stat").c_str(), "r");
   if (file == nullptr) return false;
@@ -69,7 +69,7 @@ bool is_running(pid_t id) {
   return known && letter != 'Z' && letter != 'X';
 }
 
-// Its child has the same group, and ends with it.
+// The child process is in the same group, and ends with it.
 TEST(SubprocessTest, AtTheDeadlineItsWholeGroupEnds) {
   std::string directory = ::testing::TempDir() + "subprocess-XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);

@@ -20,7 +20,7 @@ constexpr Range kHidden[] = {
     {0x034F, 0x034F},    // combining grapheme joiner
     {0x061C, 0x061C},    // Arabic letter mark
     {0x115F, 0x1160},    // Hangul fillers
-    {0x17B4, 0x17B5},    // Khmer vowels that nobody sees
+    {0x17B4, 0x17B5},    // invisible Khmer vowels
     {0x180B, 0x180F},    // Mongolian variation selectors and vowel separator
     {0x200B, 0x200B},    // zero width space
     {0x200E, 0x200F},    // left-to-right and right-to-left mark
@@ -45,7 +45,7 @@ bool is_hidden(uint32_t character) {
 
 bool is_control(uint32_t character) { return character < 0x20 || (character >= 0x7F && character <= 0x9F); }
 
-// Of the sequence of `length` valid bytes that `text` begins with.
+// The character encoded by the first `length` bytes of `text`, which are valid.
 uint32_t character_of(std::string_view text, size_t length) {
   const auto lead = static_cast<uint8_t>(text[0]);
   if (length == 1) return lead;
@@ -54,8 +54,8 @@ uint32_t character_of(std::string_view text, size_t length) {
   return character;
 }
 
-// Copies `text`; `escape(character, is_byte)` gives what stands for a character or an invalid byte, or nothing when it
-// may stand as it is.
+// Copies `text`; `escape(character, is_byte)` returns the replacement for a character or an invalid byte, or nothing
+// to keep it.
 template <typename Escape>
 std::string rewritten(std::string_view text, Escape escape) {
   std::string out;
@@ -97,7 +97,7 @@ std::string printable_line(std::string_view text) {
   });
 }
 
-// Between its tokens a JSON text has white space only, and in its strings no byte below the space.
+// Between its tokens a JSON text has only white space, and its strings have no byte below the space.
 std::string printable_json(std::string_view json) {
   return rewritten(json, [](uint32_t character, bool is_byte, auto& escaped) {
     if (is_byte) return std::snprintf(escaped, sizeof escaped, "\\ufffd") > 0;

@@ -1,4 +1,4 @@
-// Texts in which the letters of ASCII matter, and no others.
+// ASCII text helpers; other letters are not treated specially.
 //
 // Threads: pure functions.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace membrane {
 
-// Without the white space around it.
+// Without surrounding white space.
 constexpr std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kWhiteSpace = " \t\r\n";
   const size_t first = text.find_first_not_of(kWhiteSpace);

@@ -1,5 +1,5 @@
-// What a process keeps until it ends, because destroying it would only cost time. It stays reachable, so no leak checker
-// takes it for lost. Any thread may call.
+// Keeps an object until the process ends, because destroying it would only cost time. The object stays reachable, so
+// leak checkers do not report it. Any thread may call.
 
 #ifndef MEMBRANE_BASE_UNTIL_EXIT_H_
 #define MEMBRANE_BASE_UNTIL_EXIT_H_

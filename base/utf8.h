@@ -19,7 +19,8 @@ size_t utf8_valid_prefix(std::string_view bytes);
 
 inline bool is_utf8(std::string_view bytes) { return utf8_valid_prefix(bytes) == bytes.size(); }
 
-// Of valid text: whether a character begins with this byte, and how many bytes of at most `most` hold whole ones.
+// For valid text: whether a character begins with this byte, and how many bytes, at most `most`, hold whole
+// characters.
 constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 size_t utf8_cut(std::string_view text, size_t most);
 

@@ -1,4 +1,4 @@
-// Writes bytes at a place of a file.
+// Writes bytes at an offset of a file.
 //
 // Threads: any.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace membrane {
 
-// All of them, however many calls that takes. False when the system refuses; errno says why.
+// Writes all bytes, in as many calls as needed. False when the system refuses; errno says why.
 inline bool write_at(int file, uint64_t offset, std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));

@@ -1,7 +1,7 @@
-// An array that begins as zeroes, of which only what is touched takes memory: for tables of which most elements are
-// never looked at.
+// A zero-initialised array that only uses memory for the pages that are touched: for tables of which most elements
+// are never accessed.
 //
-// Ownership: owns its elements, which have nothing to be destroyed, and are valid as zeroes. Threads: as a vector.
+// Ownership: owns its elements, which must be trivially destructible and valid as zeroes. Threads: as a vector.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,10 +18,10 @@ template <typename T>
 class ZeroArray {
  public:
   ZeroArray() = default;
-  // Throws std::bad_alloc as new does.
+  // Throws std::bad_alloc like new.
   explicit ZeroArray(size_t count) {
     static_assert(std::is_trivially_destructible_v<T>);
-    constexpr size_t kLeastMappedBytes = 256u << 10;  // with less, the heap has memory at hand
+    constexpr size_t kLeastMappedBytes = 256u << 10;  // below this the heap has memory at hand
     const size_t bytes = count * sizeof(T);
     if (count == 0) return;
     if (bytes < kLeastMappedBytes) {
@@ -39,7 +39,7 @@ class ZeroArray {
 
  private:
   struct Free {
-    size_t mapped_bytes = 0;  // 0 for what is the heap's
+    size_t mapped_bytes = 0;  // 0 when allocated on the heap
     void operator()(T* elements) const {
       if (mapped_bytes != 0) munmap(elements, mapped_bytes);
       else std::free(elements);

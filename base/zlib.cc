@@ -7,7 +7,7 @@
 namespace membrane {
 namespace {
 
-// What is used of zlib. The header gives the types; nothing is linked.
+// The functions used from zlib. The header gives the types; nothing is linked.
 struct Zlib {
   decltype(&::compressBound) bound = nullptr;
   decltype(&::compress) compress = nullptr;
@@ -45,7 +45,7 @@ Result<std::string> compress_bytes(std::string_view bytes) {
 
 Result<std::string> decompress_bytes(std::string_view compressed, size_t bytes) {
   if (!zlib()) return std::unexpected(zlib().error());
-  std::string made(bytes + 1, '\0');  // room to see that there is more
+  std::string made(bytes + 1, '\0');  // one byte more, to detect longer data
   uLongf size = made.size();
   uLong taken = compressed.size();
   const int done = zlib()->uncompress(bytes_of(made), &size, bytes_of(compressed), &taken);

@@ -12,7 +12,7 @@ namespace membrane {
 
 // Errors: kUnavailable when zlib is not installed.
 Result<std::string> compress_bytes(std::string_view bytes);
-// What becomes exactly so many bytes. Errors: also kInvalidInput.
+// Decompresses data that must be exactly `bytes` long. Errors: also kInvalidInput.
 Result<std::string> decompress_bytes(std::string_view compressed, size_t bytes);
 
 }  // namespace membrane

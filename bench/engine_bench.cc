@@ -9,8 +9,9 @@
 #include <string>
 
 #include "bench/programs.h"
-#include "engine/instance.h"
-#include "engine/snapshot.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
+#include "engine/freeze/snapshot.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
@@ -46,7 +47,7 @@ Result<uint64_t> call(std::shared_ptr<engine::CompiledModule> module,
 }
 
 Result<uint64_t> run_module(wasm::Module module, std::span<const engine::Value> arguments) {
-  auto compiled = engine::CompiledModule::compile(std::move(module));
+  auto compiled = engine::compile_module(std::move(module));
   if (!compiled) return fail(ErrorCode::kInvalidInput, compiled.error().message);
   return call(std::move(*compiled), arguments);
 }
@@ -72,7 +73,7 @@ void binary_to_result(benchmark::State& state) {
 void warm_call(benchmark::State& state) {
   auto module = wasm::parse_text(kAddText);
   if (!module) return state.SkipWithError("does not parse");
-  auto compiled = engine::CompiledModule::compile(std::move(*module));
+  auto compiled = engine::compile_module(std::move(*module));
   if (!compiled) return state.SkipWithError("does not validate");
   for (auto _ : state)
     if (call(*compiled, {}) != 4u) return state.SkipWithError("not 4");
@@ -87,7 +88,7 @@ void in_tier(benchmark::State& state, const Program& program, engine::Tier tier)
   auto module =
       wasm::decode(read_file(std::string(MEMBRANE_BENCH_MODULES "/") + std::string(program.name) + ".wasm"));
   if (!module) return state.SkipWithError("cannot be decoded");
-  auto compiled = engine::CompiledModule::compile(std::move(*module), {}, tier);
+  auto compiled = engine::compile_module(std::move(*module), {}, tier);
   if (!compiled) return state.SkipWithError("does not validate");
   const engine::Value n = engine::Value::i32(static_cast<uint32_t>(program.n));
   for (auto _ : state)
@@ -105,7 +106,7 @@ constexpr std::string_view kTouchingText = R"((module (memory 32)
 
 void freeze_and_thaw(benchmark::State& state) {
   auto module = wasm::parse_text(kTouchingText);
-  auto compiled = engine::CompiledModule::compile(std::move(*module));
+  auto compiled = engine::compile_module(std::move(*module));
   const engine::Resolver no_imports = [](const wasm::Module&, const wasm::Import&) { return std::nullopt; };
   engine::Store store;
   auto instance = store.instantiate(*compiled, no_imports, {});

@@ -7,7 +7,7 @@
 (global $text (mut i32) 0)
 (global $at (mut i32) 0)
 
-;; The next byte that is no space; -1 at the end.
+;; The next byte that is not a space; -1 at the end.
 (func $peek (result i32)
   (while (i32.eq (call $str.byte $text $at) (char " ")) (inc $at))
   (call $str.byte $text $at))

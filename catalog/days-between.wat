@@ -8,6 +8,6 @@
   (set $from (call $time.parse! (call $io.argument! 0)))
   (set $to (call $time.parse! (call $io.argument! 1)))
   (set $days (i64.div_s (i64.sub $to $from) 86400000))
-  ;; Division goes towards zero; days are counted downwards.
+  ;; Division rounds towards zero; days must be rounded down.
   (if (i64.lt_s (i64.sub $to $from) (i64.mul $days 86400000)) (then (dec $days)))
   $days)

@@ -5,7 +5,7 @@
 ;; example: sha256, with the input "abc"
 ;;
 ;; Memory below 1024 is the program's own: the eight words of the hash at 0, the schedule of 64 words at 64,
-;; the last block at 320 and its digits at 512. The round constants stand behind it.
+;; the last block at 320 and its digits at 512. The round constants follow the digits.
 (memory (export "memory") 2)
 (data (i32.const 1024)
   "\98\2f\8a\42\91\44\37\71\cf\fb\c0\b5\a5\db\b5\e9\5b\c2\56\39\f1\11\f1\59\a4\82\3f\92\d5\5e\1c\ab"
@@ -17,7 +17,7 @@
   "\16\c1\a4\19\08\6c\37\1e\4c\77\48\27\b5\bc\b0\34\b3\0c\1c\39\4a\aa\d8\4e\4f\ca\9c\5b\f3\6f\2e\68"
   "\ee\82\8f\74\6f\63\a5\78\14\78\c8\84\08\02\c7\8c\fa\ff\be\90\eb\6c\50\a4\f7\a3\f9\be\f2\78\71\c6")
 
-;; The word at an address, its bytes in the other order.
+;; The word at an address, with its bytes reversed.
 (func $big_endian (param $word i32) (result i32)
   (i32.or
     (i32.rotl (i32.and $word 0x00FF00FF) 24)
@@ -65,7 +65,7 @@
     (call $add_block $at)
     (inc $at 64)
     (dec $left 64))
-  ;; What is left, a bit, and the length in bits at the end of a block.
+  ;; The remaining bytes, a 1 bit, and the length in bits at the end of a block.
   (memory.fill 320 0 64)
   (memory.copy 320 $at $left)
   (i32.store8 (i32.add 320 $left) 0x80)

@@ -7,7 +7,7 @@
 (func $main
   (set $text (call $io.input))
   (set $count (call $str.line_count $text))
-  ;; Room for the addresses of the lines: a string of four bytes for each, behind its length.
+  ;; Room for the addresses of the lines: a string, so its length comes first, with four bytes for each line.
   (set $lines (i32.add 4 (call $str.repeat "    " $count)))
   (for $i 0 $count
     (set $line (call $str.line! $text $i))

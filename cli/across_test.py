@@ -1,9 +1,10 @@
-"""Runs that begin on one kind of processor and end on another: frozen here, thawed there, and back. And programs in the
-languages that are installed, whole on each: their interpreter is warmed there, too, which takes Python minutes.
+"""Runs that begin on one kind of processor and end on another: frozen here, thawed there, and back. Also
+whole programs in the installed languages on each: their interpreter is warmed there too, which takes minutes
+for Python.
 
-MEMBRANE_COMMAND is this machine's program (build/release of these sources otherwise), and MEMBRANE_OTHER_COMMAND
-what runs the other's: that of build/aarch64 under qemu-aarch64, when both are there. Where they are not, nothing
-is tested, which is said, and the exit code is 77.
+MEMBRANE_COMMAND is this machine's program (build/release of these sources otherwise), and
+MEMBRANE_OTHER_COMMAND runs the other's: by default that of build/aarch64 under qemu-aarch64, if both exist.
+Otherwise nothing is tested, with a message and the exit code 77.
 """
 
 import json
@@ -26,7 +27,7 @@ SECONDS = 1200  # a process that needs more hangs
 TIERS = ("interpreter", "compiler", "auto")
 FIELDS = ("outcome", "results", "stdout", "fuel_used", "memory_peak_bytes", "host_calls")
 
-# Each has run(n); what it is about is in its name.
+# Each has run(n); its name says what it exercises.
 PROGRAMS = {
     "floats": """
       (func $step (param $x f64) (param $i i32) (result f64)
@@ -123,12 +124,12 @@ class Across(OnBoth):
     def assert_same(self, end, whole):
         for field in FIELDS:
             self.assertEqual(end.get(field), whole.get(field), field)
-        # A thawed run has no text, so its places are those of the binary.
+        # A thawed run has no text, so its locations are those of the binary.
         self.assertEqual(*((report.get("error", {}).get("code"), report.get("error", {}).get("message"))
                            for report in (end, whole)))
 
     def whole(self, name):
-        """The report of the run that is never frozen, which is the same in both places."""
+        """The report of the run that is never frozen, which is the same on both machines."""
         (self.folder / f"{name}.wat").write_text(PROGRAMS[name])
         whole = self.report(HERE, "run", f"{name}.wat", ARGUMENT, "--tier", "interpreter")
         self.assertEqual(whole["outcome"], "trapped" if name == "trap" else "ok", whole)
@@ -177,7 +178,7 @@ class Across(OnBoth):
                 self.assertEqual((self.folder / "here.snap").read_bytes(), (self.folder / "there.snap").read_bytes())
 
 
-# A language, and a program with numbers, text, errors and what the seed gives.
+# A language, and a program with numbers, text, errors and seeded randomness.
 LANGUAGES = {
     "js": """
       const seen = new Map();

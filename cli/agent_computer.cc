@@ -19,7 +19,8 @@ namespace membrane::cli {
 
 namespace {
 
-// Programs that ask nobody and page nothing; and no code of Python's that is kept by a file's time in seconds, in which a model edits twice.
+// Makes programs ask nobody and page nothing, and keeps Python from caching code by a file's time in seconds,
+// within which a model may edit twice.
 const std::vector<std::string> kForCommands = {"TERM=dumb",
                                                "PAGER=cat",
                                                "GIT_PAGER=cat",
@@ -55,19 +56,19 @@ Status AgentComputer::read_copies() {
     std::error_code error;
     const std::filesystem::path from = std::filesystem::canonical(copy.from, error);
     if (error)
-      return fail(ErrorCode::kNotFound, "--copy " + word + ": " + copy.from + " is not there",
+      return fail(ErrorCode::kNotFound, "--copy " + word + ": " + copy.from + " does not exist",
                   "Write it as HOST or HOST:GUEST.");
     if (copy.to.empty()) copy.to = "/root/" + from.filename().string();
     if (!copy.to.starts_with('/'))
       return fail(ErrorCode::kInvalidArgument, "--copy " + word + ": " + copy.to + " is not absolute",
-                  "Write where it stands in the sandbox, as /root/" + from.filename().string() + ".");
+                  "Write its path in the sandbox, as /root/" + from.filename().string() + ".");
     copy.from = from.string();
     copies_.push_back(std::move(copy));
   }
   return {};
 }
 
-// With one directory that was copied in, else with one that is granted, commands begin in it.
+// Commands start in the one directory that was copied in, or else in the one that is granted.
 void AgentComputer::choose_directories() {
   const auto& granted = options_.policy.fs;
   directory_ = computers::directory_of(image_.config);
@@ -76,7 +77,7 @@ void AgentComputer::choose_directories() {
   else if (copies_.empty() && granted.size() == 1) directory_ = granted.front().guest;
 }
 
-// A sandbox, the way of its connections out, and the directories of this machine that it sees.
+// A sandbox, its network connections, and the directories of this machine that it sees.
 struct AgentComputer::Networked {
   std::unique_ptr<computers::Gateway> gateway;
   std::unique_ptr<computers::DirectoryBroker> directories;
@@ -157,7 +158,8 @@ Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) 
 
 Result<AgentComputer::Beginning> AgentComputer::beginning() {
   if (!beginning_)
-    return fail(ErrorCode::kUnavailable, "the files could not be kept as they were when the task began");
+    return fail(ErrorCode::kUnavailable,
+                "the state of the files at the start of the task could not be saved");
   Beginning made;
   MEMBRANE_ASSIGN(made.image, linux::Layer::open(image_.path));
   linux::LiveSpec spec;
@@ -208,8 +210,8 @@ Status AgentComputer::write_out(const std::string& directory) {
                                      changed_directory_, computers::kMostPatchBytes, budget, take);
   if (!done) return std::unexpected(done.error());
   if (links > 0)
-    print(stderr, "note: " + std::to_string(links) + " symbolic links lead elsewhere, and are not in " +
-                      directory + "\n");
+    print(stderr, "note: " + std::to_string(links) +
+                      " symbolic links lead elsewhere, and are not written to " + directory + "\n");
   return {};
 }
 

@@ -1,4 +1,4 @@
-// membrane agent --kind linux: the sandbox that the model works in.
+// membrane agent --kind linux: the sandbox in which the model works.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,7 +19,7 @@
 namespace membrane::cli {
 
 struct AgentComputerOptions {
-  std::string image;                // "" for the usual one
+  std::string image;                // "" for the default
   std::string platform;             // "" for the policy's, or the faster one
   std::vector<std::string> copies;  // HOST[:GUEST]
   policy::Policy policy;
@@ -29,20 +29,21 @@ struct AgentComputerOptions {
 
 class AgentComputer {
  public:
-  // Makes the first sandbox, with the copies in it. The caller's process has one thread. Errors: kNotFound, kUnsupported,
-  // kInvalidArgument; those of agent::copy_into().
+  // Creates the first sandbox, with the copies in it. The caller's process must have one thread. Errors:
+  // kNotFound, kUnsupported, kInvalidArgument; those of agent::copy_into().
   static Result<std::unique_ptr<AgentComputer>> start(AgentComputerOptions options);
 
-  // What has changed since the sandbox that was made last began, with the copies in it: in the one directory that was copied in, by paths from
-  // there, else in all of it. As a git patch into a file; what was added or changed, as files into a directory. Notes go to
-  // standard error. Errors: kUnavailable; those of computers::make_patch_since() and OutDirectory.
+  // Writes what has changed since the latest sandbox was created with its copies: relative to the one
+  // directory that was copied in, or else in the whole sandbox. write_diff() writes a git patch into a file;
+  // write_out() writes added and changed files into a directory. Notes go to standard error. Errors:
+  // kUnavailable; those of computers::make_patch_since() and OutDirectory.
   Status write_diff(const std::string& file);
   Status write_out(const std::string& directory);
 
   [[nodiscard]] const std::string& prompt() const { return prompt_; }
   [[nodiscard]] const std::vector<std::string>& without() const { return without_; }
-  // Of the sandbox that was made, and of others for other conversations. `receipts` may be null. Errors: those of
-  // computers::description_of().
+  // For the sandbox that was created, and for others in other conversations. `receipts` may be null. Errors:
+  // those of computers::description_of().
   Result<agent::Executor> executor(sandbox::ReceiptBook* receipts);
 
  private:
@@ -56,7 +57,7 @@ class AgentComputer {
   struct Networked;
   Result<std::shared_ptr<linux::LiveComputer>> create(int kept);
   void keep_beginning(linux::LiveComputer& computer);
-  // What a patch is made of: the sandbox as it began, and its image.
+  // What a patch is made from: the initial state of the sandbox, and its image.
   struct Beginning {
     std::unique_ptr<linux::LiveComputer> computer;
     std::shared_ptr<const linux::Layer> image;
@@ -70,11 +71,11 @@ class AgentComputer {
   std::vector<Copy> copies_;
   std::vector<std::string> environment_, without_;
   std::string directory_, prompt_, mark_;
-  std::string changed_directory_ = "/";  // of which changes are told
-  linux::HostFile beginning_;            // the files when the task began; none: they could not be kept
+  std::string changed_directory_ = "/";  // whose changes are reported
+  linux::HostFile beginning_;            // the files at the start of the task; none: they could not be saved
   std::shared_ptr<linux::ComputerSource> source_;
   std::shared_ptr<linux::LiveComputer> first_;
-  std::weak_ptr<Networked> latest_;  // the sandbox that was made last
+  std::weak_ptr<Networked> latest_;  // the latest sandbox
 };
 
 }  // namespace membrane::cli

@@ -51,7 +51,7 @@ class AgentTest(unittest.TestCase):
         return done
 
     def server(self):
-        """Answers each GET, and notes its path and its Authorization in `seen`."""
+        """Answers each GET, and records its path and its Authorization in `seen`."""
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.server.seen.append((self.path, self.headers.get("Authorization")))
@@ -74,7 +74,7 @@ class AgentTest(unittest.TestCase):
         self.addCleanup(server.shutdown)
 
     def agent(self, calls, *options):
-        """The result, and what the model was told, of a model that makes these calls, one a reply."""
+        """The result, and what the model was shown, when the model makes these calls, one per reply."""
         answers, transcript = self.folder / "answers.jsonl", self.folder / "transcript.jsonl"
         answers.write_text("".join(
             json.dumps({"content": "", "tool_calls": [{"name": name, "arguments": arguments}]}) + "\n" for name, arguments in calls))
@@ -225,7 +225,7 @@ class AgentTest(unittest.TestCase):
         self.agent([("run_command", {"command": "ls"}), ("submit", {"answer": "42"})], "--copy", self.repo)
         done = self.membrane("agent", "--replay", self.folder / "transcript.jsonl")
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn(f"--copy {self.repo} was given then, and is not now".encode(), done.stderr)
+        self.assertIn(f"--copy {self.repo} was given in the recording, and is not given now".encode(), done.stderr)
         done = self.membrane("agent", "--replay", self.folder / "transcript.jsonl", "--copy", self.repo)
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -243,7 +243,7 @@ class AgentTest(unittest.TestCase):
             self.assertEqual(self.membrane("verify", receipts / name).returncode, 0)
         done = self.membrane("replay", receipts / names[0])
         self.assertEqual(done.returncode, 2)
-        self.assertIn(b"lived on", done.stderr)
+        self.assertIn(b"long-lived", done.stderr)
 
     def test_the_prompt_says_what_there_is(self):
         prompt = self.membrane("agent", "--kind", "linux", "--copy", self.repo, "--print-prompt", check=True).stdout.decode()

@@ -1,4 +1,4 @@
-// The commands, all of them.
+// All commands.
 
 #include "cli/cli.h"
 

@@ -16,7 +16,7 @@ bool looks_like_option(const std::string& word) {
 
 // An option as it was written.
 struct Written {
-  const CLI::Option* option = nullptr;  // null: the command has none of the name
+  const CLI::Option* option = nullptr;  // null: the command has no such option
   bool has_value = false;               // in the same word: --fuel=3, -eTEXT
 };
 
@@ -72,11 +72,11 @@ class Order {
         return fail(
             ErrorCode::kInvalidArgument,
             word + " gives a program's text, and the program is " + positionals_[before_] + " already",
-            "Write -- before what belongs to the program: " + words + " -- " + word + " …");
+            "Write -- before the program's arguments: " + words + " -- " + word + " …");
       }
       has_text_ = true;
     }
-    options_.push_back(word);  // one that is unknown is the parser's to complain of
+    options_.push_back(word);  // the parser reports unknown ones
     return written.option != nullptr && !written.has_value && written.option->get_items_expected_max() > 0;
   }
 
@@ -92,7 +92,7 @@ class Order {
     if (near.empty()) return {};
     return fail(ErrorCode::kInvalidArgument, "unknown option " + name,
                 "Did you mean " + std::string(near) + "? Write -- before " + name +
-                    " if it belongs to the program: what follows -- is the program's.");
+                    " if it belongs to the program: everything after -- does.");
   }
 
   const CLI::App& command_;

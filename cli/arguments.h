@@ -1,10 +1,10 @@
-// Which words of a command line are Membrane's, and which are the program's.
+// Separates the words of a command line that are Membrane's from the program's.
 //
 //   membrane run --fuel 1e6 prog.wasm in.txt --json --depth 3 -- --fuel high
 //                ╰─ option ─╯         ╰ P ─╯ ╰ opt ╯╰─── P ──╯    ╰─── P ──╯
 //
-// An option that the command knows is Membrane's wherever it stands, with its value. Everything else after the program
-// is the program's (P), and so is everything after "--".
+// An option that the command knows is Membrane's wherever it is, with its value. Everything else after the
+// program belongs to the program (P), and so does everything after "--".
 //
 // Threads: pure functions.
 #pragma once
@@ -18,12 +18,13 @@
 
 namespace membrane::cli {
 
-// The words of a command line; those of `run` and `exec`, whose positionals are a program (for `exec` after a sandbox) and what
-// is the program's, in an order that the parser takes apart as described above: options, "--", positionals. -e gives the
-// program's text in place of a file.
+// Reorders the words of a command line for the parser: options, "--", positionals. The positionals of `run`
+// and `exec` are a program (for `exec` after a sandbox) and the program's own words. -e supplies the
+// program's text instead of a file.
 //
-// Errors, kInvalidArgument: an option after the program that is nearly one of the command's, since a misspelt limit
-// must not be lost on the program; -e after a file; an option without its value at the end or before "--".
+// Errors, kInvalidArgument: an option after the program that is similar to one of the command's, so that a
+// misspelt limit is not silently passed to the program; -e after a file; an option without its value at the
+// end or before "--".
 Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vector<std::string> words);
 
 // The long names of the command's options, with their dashes.

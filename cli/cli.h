@@ -1,5 +1,5 @@
-// The command line. Each command is one file, command_NAME.cc, that adds itself to the
-// parser; app.cc lists them.
+// The command line. Each command is one file, command_NAME.cc, that adds itself to the parser; app.cc lists
+// them.
 //
 // Exit codes of Membrane's own: 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid
 // request, or wrong usage; 3 a failure of Membrane itself; 4 frozen.
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/tier.h"
+#include "engine/code/tier.h"
 #include "policy/policy.h"
 #include "sandbox/report.h"
 #include "sandbox/template.h"
@@ -31,7 +31,7 @@ inline constexpr int kExitGuest = 1;
 inline constexpr int kExitRequest = 2;
 inline constexpr int kExitMembrane = 3;
 
-// Each adds its subcommand to `app`; what it does when chosen ends in `exit_code`.
+// Each adds its subcommand to `app`; running the subcommand stores its result in `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
 void add_thaw(CLI::App& app, int& exit_code);
 void add_repl(CLI::App& app, int& exit_code);
@@ -48,45 +48,49 @@ void add_capabilities(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_spectest(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
-// The verbs of a service: create, exec, cp, … (command_remote*.cc).
+// The commands that use a service: create, exec, cp, … (command_remote*.cc).
 void add_remote(CLI::App& app, int& exit_code);
 void add_image(CLI::App& app, int& exit_code);
 void add_shell(CLI::App& app, int& exit_code);
 void add_audit(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app);
 
-// The worker that run and thaw put their program in, or the zygote of those of repl and agent. It is started before all
-// else: nothing that no guest should come near is in memory then, and its walls are raised while the command line is read.
+// The worker in which run and thaw put their program, or the zygote of those of repl and agent. It is started
+// before everything else: memory then holds nothing that a guest should not come near, and its walls are
+// raised while the command line is read.
 enum class EarlyProcess : uint8_t { kWorker, kZygote };
 void start_early(EarlyProcess what);
-// Once: the one that was started, or one that is started now. Errors: those of worker::Worker::start().
+// Call it once: returns the process that was started early, or starts one. Errors: those of
+// worker::Worker::start().
 Result<std::shared_ptr<worker::Worker>> take_worker();
 Result<worker::Guests> take_guests(bool in_process);
 // --in-process.
 void add_in_process(CLI::App& command, bool& in_process);
 
-// The whole command line: every command, with what it does when it is chosen. When `first_word` is "run", that command alone:
-// the others take a fifth of a millisecond of its start.
+// Builds the parser with every command and its action. If `first_word` is "run", only that command: the
+// others would take a fifth of a millisecond of its start.
 std::unique_ptr<CLI::App> make_app(int& exit_code, std::string_view first_word = {});
 
-// An option that can be given more than once, with one value each time.
+// An option that may be given several times, with one value each time.
 CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,
                             const std::string& help);
 
 // -- options that several commands have ----------------------------------------------------
 
-// --policy FILE, --allow GRANT, --dir DIR, and a flag for each limit; the flags come on top of the file.
+// --policy FILE, --allow GRANT, --dir DIR, and a flag for each limit; the flags are applied on top of the
+// file.
 class PolicyOptions {
  public:
-  // A service grants no files of its machine: its commands leave them out of the help, and say what to do instead.
+  // A service grants no files of its machine: its commands leave these options out of the help, and explain
+  // the alternative.
   enum class Of : uint8_t { kThisMachine, kService };
-  // The kinds of sandboxes that the command makes: it has the limits that these heed.
+  // The kinds of sandboxes that the command creates: it has the limits that apply to them.
   enum class Kinds : uint8_t { kWasm, kLinux, kBoth };
   void add_to(CLI::App& command, Of of = Of::kThisMachine, Kinds kinds = Kinds::kWasm);
   // `unless_given`: the limits that neither the file nor a flag names.
   [[nodiscard]] Result<policy::Policy> policy(const policy::Limits& unless_given = {}) const;
-  // What `has` becomes: with a file or a grant these are the whole policy, but for limits that nothing names; with limits
-  // alone the grants stay.
+  // Applies the options to the policy `has`: a file or a grant replaces the whole policy, except limits that
+  // nothing names; limits alone leave the grants as they are.
   [[nodiscard]] Result<policy::Policy> changed(const policy::Policy& has) const;
   [[nodiscard]] bool is_empty() const;
 
@@ -104,7 +108,7 @@ class PolicyOptions {
   void add_limit(CLI::App& command, const char* group, const char* name, const char* type, const char* help);
 
   std::vector<std::string> allow_, directories_;
-  std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses
+  std::vector<std::unique_ptr<Limit>> limits_;  // the parser stores their addresses
 };
 
 // -- input and output ------------------------------------------------------------------------
@@ -113,21 +117,22 @@ class PolicyOptions {
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
 // Whether a file is a program of the host's Linux.
 bool is_elf(const std::string& path);
-// The language of a program: what `word` (of --lang) stands for, or what its file's name and its text say; "" is the name of
-// a text of the command line. A guess is told on standard error. Errors: kInvalidArgument when there is none.
+// The language of a program: the one that `word` (of --lang) names, or that its file name and text suggest;
+// "" is the name of a text from the command line. A guess is reported on standard error. Errors:
+// kInvalidArgument when there is none.
 Result<std::string> program_language(const std::string& word, const std::string& file,
                                      std::string_view source);
-// The exit code of a command that ran one program. One that ended itself has the last word on how.
+// The exit code of a command that ran one program. A program that exits by itself determines it.
 int exit_code_of(const sandbox::Report& report);
-// Of --env: NAME=VALUE, or NAME for the value that the host's has. Errors: kInvalidArgument.
+// For --env: NAME=VALUE, or NAME for the host's value. Errors: kInvalidArgument.
 Result<std::vector<std::pair<std::string, std::string>>> environment_of(
     const std::vector<std::string>& written);
 // The tier that --tier names. Errors: kInvalidArgument.
 Result<engine::Tier> tier_of(const std::string& name);
-// A file that appears whole or not at all: written beside its place, and renamed. Readable by its owner only.
+// A file that appears whole or not at all: written next to its path, and renamed. Readable only by its owner.
 class NewFile {
  public:
-  // Makes the file beside its place. Errors: kUnavailable.
+  // Creates the file next to its path. Errors: kUnavailable.
   static Result<NewFile> create(std::string path);
   // Writes it and gives it its name. Errors: kUnavailable.
   Status commit(std::span<const uint8_t> bytes);
@@ -139,36 +144,37 @@ class NewFile {
  private:
   NewFile() = default;
   std::string path_;
-  std::string beside_;  // "" once it has its name
+  std::string beside_;  // "" once it is renamed
   int file_ = -1;
 };
 
 Status write_output(const std::string& path, std::string_view text);
 
-// All that a command prints goes through this: byte for byte into a pipe or a file; on a terminal as printable() has it
-// (base/terminal.h), so that no part of it, whoever wrote that, can drive the terminal.
+// All output of a command goes through this: byte for byte into a pipe or a file; on a terminal as in
+// printable() (base/terminal.h), so that no part of it, whoever wrote it, can drive the terminal.
 void print(std::FILE* to, std::string_view text);
 inline void print(std::string_view text) { print(stdout, text); }
-// For text with colours or cursor movements of ours: what is foreign in it must be printable already.
+// For text with our own colours or cursor movements: foreign parts must already be printable.
 void print_styled(std::FILE* to, std::string_view text);
 // A JSON text and a line's end. On a terminal, the control characters that JSON leaves in strings are escaped.
 void print_json(std::string json);
-// On a terminal indented, else in one line.
+// Indented on a terminal, otherwise in one line.
 void print_json(const nlohmann::ordered_json& json);
 
-// Whom a command tells that it cannot do what was asked.
+// The reader of a command's error.
 enum class Reader : uint8_t {
   kPerson,  // "membrane: message", and the hint on a line of its own, on standard error
   kJson,    // {"outcome": "invalid", "error": {"code", "message", "hint"}}, on standard output
-  kReport,  // the same as a whole report (docs/report.schema.json): of `run --json`
+  kReport,  // a whole report (docs/report.schema.json), for `run --json`
 };
 // Returns the exit code.
 int complain(const Error& error, Reader reader = Reader::kPerson);
 
-// Where the command keeps warm images, and whom it tells of making one.
+// Where the command keeps warm images, and whom it tells when it makes one.
 sandbox::TemplateOptions template_options(engine::Tier tier);
 
-// Says each step of long work on standard error, in one line that is replaced; null when that is no terminal.
+// Reports the steps of long work on standard error, in one line that is replaced; null if that is not a
+// terminal.
 std::function<void(std::string_view step)> progress_line();
 
 bool is_terminal(std::FILE* file);

@@ -46,9 +46,9 @@ struct Options {
   std::string seal_directory;
   std::string catalog_directory;
   std::vector<std::string> languages;
-  std::string kind, image, platform;  // the last two, and copies, of --kind linux
+  std::string kind, image, platform;  // the last two, and copies, for --kind linux
   std::vector<std::string> copies;
-  std::string diff_file, out_directory;  // of --kind linux, too
+  std::string diff_file, out_directory;  // also for --kind linux
   std::string task_fuel;
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;
@@ -61,7 +61,8 @@ struct Options {
   PackageOptions packages;
 };
 
-// The programs that come with Membrane: beside the installed command, or in the sources that it was built in.
+// The ready programs that come with Membrane: next to the installed command, or in the sources from which it
+// was built.
 std::string catalog_directory_of(const Options& options) {
   if (!options.catalog_directory.empty()) return options.catalog_directory;
   if (const char* const named = std::getenv("MEMBRANE_CATALOG")) return named;
@@ -73,7 +74,7 @@ std::string catalog_directory_of(const Options& options) {
   return {};
 }
 
-// Its programs are in WAT: who did not choose that has a better one at hand, unless the directory is named.
+// Its programs are in WAT: a user of another language has better means, unless the directory is named.
 Result<agent::Catalog> load_catalog(const Options& options, bool has_wat) {
   const std::string directory = catalog_directory_of(options);
   if (directory.empty() || (!has_wat && options.catalog_directory.empty())) return agent::Catalog();
@@ -83,15 +84,16 @@ Result<agent::Catalog> load_catalog(const Options& options, bool has_wat) {
   return catalog;
 }
 
-// One prepaid budget for all steps and the models they call. The wall is each task's own (LoopOptions).
+// One prepaid budget for all steps and the models they call. Each task has its own wall time (LoopOptions).
 //
-// Programs in WAT use little, and --fuel is for all of them. In another language a loop without an end is a slip like
-// any other: there --fuel is each program's, as --wall is.
+// Programs in WAT use little, and --fuel is for all of them. In another language an endless loop is a common
+// slip: there --fuel applies to each program, as --wall does.
 Result<std::shared_ptr<policy::Budget>> budget_of(const Options& options, policy::Limits limits,
                                                   bool has_session) {
   if (!options.task_fuel.empty()) {
     if (const Status set = policy::set_limit(limits, "fuel", options.task_fuel); !set)
-      return fail(ErrorCode::kInvalidArgument, "--task-fuel " + options.task_fuel + " is no amount of fuel",
+      return fail(ErrorCode::kInvalidArgument,
+                  "--task-fuel " + options.task_fuel + " is not an amount of fuel",
                   "Write it as 1000000 or 2e9.");
   } else if (has_session) {
     limits.fuel = limits.fuel > UINT64_MAX / options.max_steps ? UINT64_MAX : limits.fuel * options.max_steps;
@@ -101,9 +103,9 @@ Result<std::shared_ptr<policy::Budget>> budget_of(const Options& options, policy
   return budget;
 }
 
-// Who answers: a recording, a file of answers, or a server.
+// The source of answers: a recording, a file of answers, or a server.
 struct Speaker {
-  std::optional<agent::Recording> recording;  // kept to compare with
+  std::optional<agent::Recording> recording;  // kept for comparison
   std::unique_ptr<agent::RecordedModel> recorded;
   std::unique_ptr<agent::ModelClient> client;
   std::optional<agent::HostModel> host_model;
@@ -133,7 +135,7 @@ Result<std::optional<agent::Recording>> load_recording(const Options& options) {
   return recording;
 }
 
-// Those that are named, else those of the recording, else the best that is there.
+// The named languages, else those of the recording, else the best one that is installed.
 Result<std::vector<agent::Language>> languages_of(const Options& options,
                                                   const std::optional<agent::Recording>& recording) {
   if (!options.languages.empty() || options.replay_file.empty())
@@ -141,8 +143,8 @@ Result<std::vector<agent::Language>> languages_of(const Options& options,
   return agent::choose_languages(recording->languages);
 }
 
-// What is granted: of a replay no more than when it was recorded, with the limits of then where none are given. What
-// differs is said.
+// The grants: a replay gets no more than when it was recorded, with the recorded limits where none are given.
+// Differences are reported.
 Result<policy::Policy> policy_of(const Options& options, const std::optional<agent::Recording>& recording,
                                  const policy::Limits& usual) {
   if (options.replay_file.empty() || recording->plain) return options.policy.policy(usual);
@@ -151,7 +153,7 @@ Result<policy::Policy> policy_of(const Options& options, const std::optional<age
     return fail(
         ErrorCode::kInvalidInput,
         "the policy in the header of " + options.replay_file + " cannot be read: " + recorded.error().message,
-        "Name a transcript as --transcript or /save has written it.");
+        "Name a transcript that --transcript or /save has written.");
   MEMBRANE_ASSIGN(const policy::Policy given, options.policy.policy(recorded->limits));
   policy::Restricted restricted = policy::restrict(given, *recorded);
   for (const std::string& difference : restricted.differences)
@@ -164,7 +166,7 @@ using Templates = std::map<std::string, std::shared_ptr<const sandbox::Template>
 Result<Templates> open_templates(const Options& options, const policy::Policy& policy,
                                  std::span<const agent::Language> languages,
                                  const std::atomic<bool>& cancel) {
-  // Never taken apart: the process is about to end, and a language is large.
+  // Never destroyed: the process is about to end, and a language is large.
   static auto* const opened = new sandbox::Languages(template_options(engine::Tier::kAuto));
   Templates templates;
   for (const agent::Language& language : languages) {
@@ -176,7 +178,7 @@ Result<Templates> open_templates(const Options& options, const policy::Policy& p
   return templates;
 }
 
-// --with is for the one language that takes packages.
+// --with is for the one language that supports packages.
 Status join_packages(const Options& options, std::span<const agent::Language> languages,
                      policy::Policy& policy) {
   if (!options.packages.given()) return {};
@@ -200,7 +202,7 @@ Result<std::string> task_of(const Options& options, const Speaker& speaker) {
   if (speaker.recording->tasks.size() != 1)
     return fail(ErrorCode::kInvalidArgument,
                 "the recording has " + std::to_string(speaker.recording->tasks.size()) + " tasks",
-                "Name the task to replay, as it was given.");
+                "Name the task to replay, word for word.");
   return speaker.recording->tasks.front();
 }
 
@@ -222,7 +224,7 @@ int exit_code_of(const agent::TaskResult& result) {
   return result.stop == agent::Stop::kModelFailed ? kExitRequest : kExitGuest;
 }
 
-// One task, shown as it goes (or, with --json, as one object at its end).
+// One task, shown as it proceeds (or, with --json, as one object at its end).
 int run_task(const Options& options, const std::string& task, agent::Loop& loop, std::atomic<bool>& cancel,
              const std::optional<agent::Recording>& recording) {
   std::ofstream nowhere;
@@ -239,15 +241,15 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   return kExitGuest;
 }
 
-// What a task is done with, whatever the kind.
+// What a task needs, whatever the kind.
 struct Work {
   policy::Policy policy;
   agent::Catalog catalog;
   agent::LoopOptions loop;
   std::string prompt;
-  bool has_session = false;             // --fuel is each program's (budget_of)
-  std::vector<std::string> given = {};  // of the options, what a replay wants again
-  // What is left to be done when tasks are over, also those that have no answer; may be null.
+  bool has_session = false;             // --fuel applies to each program (budget_of)
+  std::vector<std::string> given = {};  // options that a replay needs again
+  // Runs when tasks are over, even without an answer; may be null.
   std::function<Status()> at_end = nullptr;
 };
 
@@ -267,7 +269,7 @@ int run_conversation(const Options& options, agent::Loop& loop, agent::LineReade
   return kExitOk;
 }
 
-// What an executor is made of besides.
+// The other parts of an executor.
 struct Means {
   std::shared_ptr<policy::Budget> budget;
   host::Model* model = nullptr;
@@ -285,7 +287,7 @@ Result<int> converse(const Options& options, Speaker& speaker, const Work& work,
   MEMBRANE_ASSIGN(const std::string task, task_of(options, speaker));
   if (task.empty() && options.json)
     return fail(ErrorCode::kInvalidArgument, "--json gives the result of one task, and there is none",
-                "Write the task behind agent, in quotes.");
+                "Write the task after agent, in quotes.");
 
   std::unique_ptr<agent::LineReader> in;
   if (is_terminal(stdin))
@@ -359,7 +361,7 @@ Result<int> run_in_languages(const Options& options, Speaker& speaker) {
   });
 }
 
-// What only the other kind has is refused, not ignored.
+// Options that only the other kind has are refused, not ignored.
 Status check_for_linux(const Options& options) {
   const std::pair<bool, const char*> absent[] = {{!options.languages.empty(), "--language"},
                                                  {!options.catalog_directory.empty(), "--catalog"},
@@ -368,20 +370,21 @@ Status check_for_linux(const Options& options) {
                                                  {options.packages.given(), "--with"}};
   for (const auto& [is_given, name] : absent)
     if (is_given)
-      return fail(ErrorCode::kUnsupported, std::string(name) + " is not for --kind linux", "Leave it out.");
+      return fail(ErrorCode::kUnsupported, std::string(name) + " is not for --kind linux", "Remove it.");
   return {};
 }
 
-// A replay in a sandbox that begins with something else differs in all that follows.
+// A replay in a sandbox with other initial contents differs in everything that follows.
 void tell_what_was_given(const Options& options, const std::optional<agent::Recording>& recording,
                          const std::vector<std::string>& given) {
   if (options.replay_file.empty() || recording->plain) return;
   for (const std::string& each : recording->given)
     if (std::ranges::find(given, each) == given.end())
-      print(stderr, "membrane: replay: " + printable_line(each) + " was given then, and is not now\n");
+      print(stderr, "membrane: replay: " + printable_line(each) +
+                        " was given in the recording, and is not given now\n");
 }
 
-// That there is a place for what comes of a task is known before the task begins.
+// Checks that the results of a task can be written before the task begins.
 Status check_results(const Options& options) {
   if (!options.out_directory.empty()) {
     MEMBRANE_TRY(OutDirectory::open(options.out_directory));
@@ -390,11 +393,11 @@ Status check_results(const Options& options) {
   std::ofstream file(options.diff_file, std::ios::binary | std::ios::app);
   if (file) return {};
   return fail(ErrorCode::kUnavailable, "cannot write " + options.diff_file + ": " + std::strerror(errno),
-              "Give a file in a directory that can be written to.");
+              "Name a file in a writable directory.");
 }
 
 Result<int> run_in_computer(const Options& options, Speaker& speaker) {
-  constexpr size_t kObservationBytes = 16'000;  // a test's output, a part of a file
+  constexpr size_t kObservationBytes = 16'000;  // a test's output, part of a file
   MEMBRANE_TRY(check_for_linux(options));
   Work work;
   work.loop = loop_options_of(options);
@@ -428,7 +431,7 @@ Result<int> run_in_computer(const Options& options, Speaker& speaker) {
                   [&](const Means& means) { return computer->executor(means.receipts); });
 }
 
-// A transcript says of which kind it is.
+// A transcript names its kind.
 bool is_linux(const Options& options, const std::optional<agent::Recording>& recording) {
   if (!options.kind.empty() || options.replay_file.empty()) return options.kind == "linux";
   return std::ranges::find(recording->languages, agent::kShell) != recording->languages.end();
@@ -449,7 +452,7 @@ Result<int> run(const Options& options) {
   for (const auto& [is_given, name] : absent)
     if (is_given)
       return fail(ErrorCode::kInvalidArgument, std::string(name) + " is for --kind linux",
-                  "Add --kind linux, or leave it out.");
+                  "Add --kind linux, or remove it.");
   return run_in_languages(options, speaker);
 }
 
@@ -475,10 +478,9 @@ void add_agent(CLI::App& app, int& exit_code) {
       ->excludes("--replay");
   command->add_option("--catalog", options->catalog_directory, "Directory of ready programs")
       ->type_name("DIR");
-  add_repeatable(
-      *command, "--language", options->languages,
-      "What the model writes in: python, js, wat or a language that was added; several with commas "
-      "(default: python, else js, else wat, whichever is installed)")
+  add_repeatable(*command, "--language", options->languages,
+                 "The model's languages: python, js, wat or an added one; several with commas "
+                 "(default: python, else js, else wat, whichever is installed)")
       ->type_name("LANGUAGE,…")
       ->delimiter(',');
   command
@@ -486,29 +488,34 @@ void add_agent(CLI::App& app, int& exit_code) {
                    "wasm, or linux: the model acts by shell commands and edits in a sandbox of its own "
                    "(docs/agent.md)")
       ->type_name("KIND");
-  command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
+  command
+      ->add_option("--image", options->image, "With --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
-  add_repeatable(
-      *command, "--copy", options->copies,
-      "Of --kind linux: copy a directory or file into the sandbox, to /root/NAME or to GUEST; what the model "
-      "does to it stays there; may be repeated")
+  add_repeatable(*command, "--copy", options->copies,
+                 "With --kind linux: copy a directory or file into the sandbox, to /root/NAME or to GUEST; "
+                 "what the model "
+                 "does to it stays there; may be repeated")
       ->type_name("HOST[:GUEST]");
   command
-      ->add_option("--diff", options->diff_file,
-                   "Of --kind linux: write what has changed since the task began, as a git patch; of the one "
-                   "directory that was copied, by paths from there, else of all of the sandbox")
+      ->add_option(
+          "--diff", options->diff_file,
+          "With --kind linux: write the changes since the task began as a git patch, relative to the one "
+          "directory that was copied, or else of the whole sandbox")
       ->type_name("FILE");
   command
       ->add_option(
           "--out", options->out_directory,
-          "Of --kind linux: write the files that were added or changed since the task began into this "
-          "directory, by the paths of --diff")
+          "With --kind linux: write the files that were added or changed since the task began into this "
+          "directory, with the paths of --diff")
       ->type_name("DIR");
-  command->add_option("--platform", options->platform, "Of --kind linux: trap or kvm")->type_name("PLATFORM");
-  command->add_option("--max-steps", options->max_steps, "Programs that may run (20)")
+  command->add_option("--platform", options->platform, "With --kind linux: trap or kvm")
+      ->type_name("PLATFORM");
+  command->add_option("--max-steps", options->max_steps, "How many programs may run (20)")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
-  command->add_option("--max-repairs", options->max_repairs, "Invalid programs in a row (5)")
+  command
+      ->add_option("--max-repairs", options->max_repairs,
+                   "How many invalid programs in a row are tolerated (5)")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
   command
@@ -522,10 +529,10 @@ void add_agent(CLI::App& app, int& exit_code) {
           "Fuel for all programs together (as --fuel; but in a language other than WAT, where --fuel is "
           "for each program, --max-steps times that)")
       ->type_name("F");
-  command->add_flag("--no-tools", options->no_tools, "Ask for fenced code only, not for tool calls");
+  command->add_flag("--no-tools", options->no_tools, "Request only fenced code, not tool calls");
   command->add_flag("--thoughts", options->thoughts, "Show the reasoning of reasoning models");
   command->add_flag("--json", options->json, "Print the result as one JSON object, and nothing else");
-  command->add_flag("--print-prompt", options->print_prompt, "Show the system prompt, and leave");
+  command->add_flag("--print-prompt", options->print_prompt, "Print the system prompt, and exit");
   add_in_process(*command, options->in_process);
   options->policy.add_to(*command, PolicyOptions::Of::kThisMachine, PolicyOptions::Kinds::kBoth);
   options->packages.add_to(*command);

@@ -1,4 +1,4 @@
-// membrane audit: whether an audit log of the service is what was written.
+// membrane audit: checks that an audit log of the service is intact.
 
 #include <fstream>
 
@@ -8,8 +8,8 @@
 namespace membrane::cli {
 namespace {
 
-// The chain at the file's end. Errors: kNotFound; kInvalidInput for the first line that breaks it, and when it never had
-// the head `known`, unless that is "".
+// The chain at the file's end. Errors: kNotFound; kInvalidInput for the first line that breaks it, and if it
+// never had the head `known`, unless that is "".
 Result<AuditChain> read_chain(const std::string& path, const std::string& known) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
@@ -18,16 +18,16 @@ Result<AuditChain> read_chain(const std::string& path, const std::string& known)
   bool had_known = known.empty();
   std::string line(kMostAuditLineBytes + 1, '\0');
   while (file.getline(line.data(), static_cast<std::streamsize>(line.size())) || file.gcount() > 0) {
-    if (file.fail()) return fail(ErrorCode::kInvalidInput, "a line is longer than any of an audit log");
+    if (file.fail()) return fail(ErrorCode::kInvalidInput, "a line is longer than an audit log's can be");
     if (file.eof())
-      return fail(ErrorCode::kInvalidInput, "the last line has no end: a part of it is missing",
+      return fail(ErrorCode::kInvalidInput, "the last line is incomplete",
                   "The service cuts it off when it starts again, and records that.");
     MEMBRANE_TRY(chain.follow(std::string_view(line.data(), static_cast<size_t>(file.gcount()) - 1)));
     had_known = had_known || chain.head() == known;
   }
   if (!had_known)
     return fail(ErrorCode::kInvalidInput,
-                "it never had that head: records are missing at its end, or are others");
+                "it never had that head: records at its end are missing or have changed");
   return chain;
 }
 
@@ -38,7 +38,7 @@ void add_audit(CLI::App& app, int& exit_code) {
   group->require_subcommand(1);
   group->footer("Example:\n  membrane audit verify audit.log");
   CLI::App* const command =
-      group->add_subcommand("verify", "Say whether each line of an audit log follows the one before it");
+      group->add_subcommand("verify", "Check that each line of an audit log follows from the one before it");
   struct Options {
     std::string file, head;
   };
@@ -46,11 +46,11 @@ void add_audit(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "The audit log")->type_name("FILE")->required();
   command
       ->add_option("--head", options->head,
-                   "A head that it had: that what stood there then is there shows, too")
+                   "A head from an earlier check: also check that those records are still there")
       ->type_name("SHA256");
   command->footer(
       "Prints how many records there are, and the head: the SHA-256 of the last. Keep it elsewhere.\n"
-      "Exit code 1: the log is not what was written.\n\n"
+      "Exit code 1: the log was changed.\n\n"
       "Example:\n  membrane audit verify ~/.local/state/membrane/service/audit.log");
   command->callback([options, &exit_code] {
     const auto chain = read_chain(options->file, options->head);

@@ -1,4 +1,4 @@
-// membrane capabilities: what a program can ask of its host, and what this machine gives to that.
+// membrane capabilities: the functions that a program can call, and what this machine supports.
 
 #include <nlohmann/json.hpp>
 
@@ -26,16 +26,15 @@ std::string machine_text(bool as_json) {
     return nlohmann::ordered_json{{"machine", {{"files", files}, {"compiler", compiles}}}}.dump(2) + "\n";
   std::string text = "files     ";
   text += files;
-  text += !opens_files
-              ? ": this machine has no openat2, and says of no file which mount it lies on; a policy that "
-                "grants files is refused\n"
-          : by_kernel
-              ? ": the kernel keeps paths beneath a granted directory\n"
-              : ": there is no openat2 here (Linux 5.6), so paths are followed one component at a time\n";
+  text +=
+      !opens_files ? ": this machine has no openat2, and does not report the mount of a file; a policy that "
+                     "grants files is refused\n"
+      : by_kernel  ? ": the kernel keeps paths beneath a granted directory\n"
+                  : ": there is no openat2 here (Linux 5.6), so paths are followed one component at a time\n";
   text += "compiler  ";
   text += compiles
               ? "yes: code that uses much fuel becomes machine code\n"
-              : "no: the interpreter runs everything; the compiler takes x86-64 with AVX2, FMA and BMI2\n";
+              : "no: the interpreter runs everything; the compiler needs x86-64 with AVX2, FMA and BMI2\n";
   return text;
 }
 
@@ -61,12 +60,12 @@ void add_capabilities(CLI::App& app, int& exit_code) {
           ->type_name("NAME");
   CLI::Option* const json = command->add_flag("--json", options->json, "As one JSON object");
   CLI::Option* const prompt =
-      command->add_flag("--prompt", options->prompt, "As a model's system prompt has them");
+      command->add_flag("--prompt", options->prompt, "In the form of a model's system prompt");
   CLI::Option* const markdown =
-      command->add_flag("--markdown", options->markdown, "As the page docs/capabilities.md");
+      command->add_flag("--markdown", options->markdown, "In the form of the page docs/capabilities.md");
   CLI::Option* const machine =
       command->add_flag("--machine", options->machine,
-                        "What this machine gives: how granted files are opened, whether code is compiled");
+                        "What this machine supports: how granted files are opened, whether code is compiled");
   json->excludes(prompt)->excludes(markdown);
   prompt->excludes(markdown);
   markdown->excludes(name);

@@ -1,4 +1,4 @@
-// membrane check: what is wrong with a program, before it runs.
+// membrane check: reports what is wrong with a program, before it runs.
 
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +21,7 @@ constexpr uint64_t kMaxProgramBytes = 1u << 30;
 
 struct Options {
   std::string file;
-  std::string language;  // "" for the one that the program's name tells
+  std::string language;  // "" to derive it from the program's name
   std::string wall = "60s";
   bool json = false;
   bool expand = false;
@@ -36,7 +36,7 @@ nlohmann::ordered_json json_of(const Finding& finding) {
           {"found", finding.found},         {"hint", finding.hint}};
 }
 
-// Where a line of the text begins, and its end.
+// The start and end of a line in the text.
 std::pair<size_t, size_t> line_of(std::string_view source, uint32_t number) {
   size_t begin = 0;
   for (uint32_t line = 1; line < number && begin < source.size(); ++line)
@@ -44,7 +44,7 @@ std::pair<size_t, size_t> line_of(std::string_view source, uint32_t number) {
   return {begin, std::min(source.find('\n', begin), source.size())};
 }
 
-// Of a language: its error, and where it says that it is.
+// For a language: its error, and the location that it reports.
 Finding finding_of(const sandbox::ReportError& error, const std::string& source, const std::string& name) {
   const auto [begin, end] = line_of(source, error.place.line);
   const size_t column = std::clamp<size_t>(error.place.column, 1, end - begin + 1);
@@ -76,8 +76,8 @@ Error out_of_time(const Options& options) {
           "Make the program smaller, or give it more time with --wall."};
 }
 
-// What a language says of a text, of which it runs nothing. Errors: those of sandbox::Languages; kUnsupported of a language
-// that cannot.
+// A language's errors for a text, none of which runs. Errors: those of sandbox::Languages; kUnsupported for a
+// language that cannot check.
 Result<std::vector<Finding>> check_in(const std::string& language, const std::string& source,
                                       const std::string& name, uint64_t wall_ms, const Options& options) {
   static auto* const languages = new sandbox::Languages(template_options(engine::Tier::kAuto));  // as in run
@@ -154,7 +154,7 @@ Result<int> run(const Options& options) {
   }
   if (options.expand)
     return fail(ErrorCode::kInvalidArgument, "--expand is for WAT, and the program is " + language,
-                "Leave it out.");
+                "Remove it.");
   MEMBRANE_ASSIGN(
       const std::vector<Finding> findings,
       check_in(language, source, lang::program_name(name, options.language), limits.wall_ms, options));
@@ -166,7 +166,7 @@ Result<int> run(const Options& options) {
 void add_check(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("check", "Say what is wrong with a program, and how to mend it");
+      app.add_subcommand("check", "Report what is wrong with a program, and how to fix it");
   command->add_option("file", options->file, "The program, or - for standard input")
       ->required()
       ->type_name("FILE");

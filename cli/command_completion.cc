@@ -1,4 +1,5 @@
-// membrane completion, membrane man: what shells and man(1) know of the command, made from the command itself.
+// membrane completion, membrane man: shell completions and the manual page, generated from the commands
+// themselves.
 
 #include <functional>
 
@@ -7,7 +8,7 @@
 namespace membrane::cli {
 namespace {
 
-// A command with where it stands: "languages add", "" for membrane itself.
+// A command with its path: "languages add", "" for membrane itself.
 struct Command {
   std::string path;
   const CLI::App* app;
@@ -31,7 +32,7 @@ std::vector<Command> all_commands(const CLI::App& root) {
   return all;
 }
 
-// "--fuel", or "-q" where there is no longer one.
+// "--fuel", or "-q" if there is no long name.
 std::string name_of(const CLI::Option& option) {
   return option.get_lnames().empty() ? "-" + option.get_snames().front() : "--" + option.get_lnames().front();
 }
@@ -54,7 +55,7 @@ std::string in_quotes(std::string_view text) {
   return out + "'";
 }
 
-// "run|thaw|languages add": what the words before the cursor may name.
+// "run|thaw|languages add": the commands that the words before the cursor may name.
 std::string paths_of(const std::vector<Command>& commands) {
   std::string patterns;
   for (const Command& command : commands)
@@ -91,7 +92,7 @@ std::string for_bash(const std::vector<Command>& commands) {
          "complete -o filenames -F _membrane membrane\n";
 }
 
-// What _describe takes: a colon in the word is escaped, and the description follows one.
+// The format of _describe: colons in the word are escaped, and a colon precedes the description.
 std::string described(const std::string& word, const std::string& description) {
   return "      " + in_quotes(word + ":" + description) + "\n";
 }
@@ -153,7 +154,7 @@ std::string for_fish(const std::vector<Command>& commands) {
   return out;
 }
 
-// Text for roff: no line of it is a request, and what it escapes by stands for itself.
+// Text for roff: escaped so that no line is a request.
 std::string roff(std::string_view text) {
   std::string out;
   bool begins_line = true;
@@ -205,7 +206,7 @@ void add_completion(CLI::App& app) {
       "  membrane completion fish > ~/.config/fish/completions/membrane.fish\n"
       "  membrane completion zsh > ~/.zfunc/_membrane\n"
       "For zsh, ~/.zshrc must say fpath+=(~/.zfunc) before compinit.\n"
-      "make install puts all three, and the page for man, where they are found.");
+      "make install installs all three, and the manual page.");
   for (const Shell& shell : kShells) {
     CLI::App* const command = group->add_subcommand(shell.name, std::string("For ") + shell.name);
     command->footer(std::string("Examples:\n  membrane completion ") + shell.name);

@@ -1,4 +1,4 @@
-// membrane doctor: what this machine has of what Membrane stands on, and what is missing.
+// membrane doctor: what Membrane needs, and whether this machine has it.
 
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -31,7 +31,8 @@ struct Options {
   bool json = false;
 };
 
-// That of the service's workers, which is made here and removed again. Nothing refuses to start without it.
+// The control group of the service's workers, which is created here and removed again. Nothing refuses to
+// start without it.
 Json control_group_here() {
   constexpr uint64_t kSome = 1u << 30;
   const worker::ControlGroups groups =
@@ -98,7 +99,7 @@ Json languages_here() {
   return languages;
 }
 
-// What Linux programs run on and over (docs/linux.md).
+// What Linux programs need (docs/linux.md).
 Json linux_here() {
   Json platforms = Json::array(), images = Json::array();
   for (const linux::PlatformDescription& each : linux::describe_platforms()) {
@@ -174,7 +175,7 @@ std::string text_of(const Json& found) {
   out += "limits\n";
   const Json& limits = found["limits"];
   const auto amount = [](const Json& value) {
-    return value == RLIM_INFINITY ? std::string("as many as there can be") : policy::format_count(value);
+    return value == RLIM_INFINITY ? std::string("unlimited") : policy::format_count(value);
   };
   out += "  memory             " + policy::format_size(limits["memory_bytes"].get<uint64_t>() >> 20 << 20) +
          ", in pages of " + policy::format_size(limits["page_bytes"]) + "\n  open files         " +
@@ -188,14 +189,14 @@ void add_doctor(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand(
       "doctor",
-      "What this machine has of what Membrane needs: walls, libraries, languages, Linux programs, limits");
+      "Check what Membrane needs on this machine: walls, libraries, languages, Linux programs, limits");
   command->add_flag("--json", options->json, "As one JSON object");
   command->footer(
       "Example:\n"
       "  membrane doctor\n"
       "Exit codes: 0 all walls stand; 2 one is missing: membrane run works without it, and says nothing;\n"
-      "membrane serve refuses to start, unless --accept-missing-wall NAME says that this is known. The wall\n"
-      "control_group wants root or a delegated group; without it the service starts all the same.");
+      "membrane serve refuses to start, unless --accept-missing-wall NAME accepts that. The wall\n"
+      "control_group needs root or a delegated group; the service starts even without it.");
   command->callback([options, &exit_code] {
     bool all_stand = false;
     Json found{{"walls", walls_here(all_stand)}};

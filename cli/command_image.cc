@@ -1,4 +1,4 @@
-// membrane image: the file systems that Linux sandboxes begin with.
+// membrane image: the file systems of Linux sandboxes.
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,7 @@ struct Options {
   std::vector<std::string> arguments, allow, secrets;
   std::string policy;  // a file
   bool json = false, has_no_cache = false, is_quiet = false;
-  std::map<std::string, std::string> limits;  // as policies have them
+  std::map<std::string, std::string> limits;  // in the form of policies
 };
 
 std::atomic<bool> interrupted = false;
@@ -59,7 +59,7 @@ Result<int> list(const Options& options) {
   }
   if (images.empty())
     print(stderr,
-          "there are no images; `membrane image import FILE.tar --tag NAME` makes one of a file system\n");
+          "there are no images; `membrane image import FILE.tar --tag NAME` makes one from a file system\n");
   size_t widest = 0;
   for (const auto& image : images) widest = std::max(widest, image.name.size());
   for (const auto& image : images) {
@@ -89,7 +89,7 @@ Result<std::string> text_of_file(const std::string& path) {
   return linux::text_of(blob, kMostBytes);
 }
 
-// Grants and limits: the policy's file, and what flags say on top of it.
+// Grants and limits: the policy's file, with the flags on top.
 Status add_policy(const Options& options, computers::ImageBuild& build) {
   policy::Policy policy;
   policy.limits = build.limits;
@@ -102,8 +102,8 @@ Status add_policy(const Options& options, computers::ImageBuild& build) {
   MEMBRANE_TRY(computers::check_grants(policy));
   MEMBRANE_TRY(computers::check_limits(policy.limits));
   if (!policy.fs.empty())
-    return fail(ErrorCode::kUnsupported, "no directory can be granted to a build",
-                "COPY brings files of the directory that is built from.");
+    return fail(ErrorCode::kUnsupported, "a build cannot be granted directories",
+                "COPY copies files of the build directory.");
   if (!build.platform.empty() && !policy.platform.empty() && build.platform != policy.platform)
     return fail(ErrorCode::kInvalidArgument,
                 "the policy demands the platform " + policy.platform + ", and --platform " + build.platform,
@@ -114,7 +114,7 @@ Status add_policy(const Options& options, computers::ImageBuild& build) {
   return {};
 }
 
-// Each is id=NAME,src=FILE or id=NAME,env=VARIABLE, as Docker has it, or id=NAME alone, for a file of that name.
+// Each is id=NAME,src=FILE or id=NAME,env=VARIABLE, as in Docker, or id=NAME alone, for a file of that name.
 Status add_secrets(const Options& options, computers::ImageBuild& build) {
   constexpr uint64_t kMostBytes = 1u << 20;
   for (const std::string& each : options.secrets) {
@@ -162,7 +162,7 @@ Result<computers::ImageBuild> build_of(const Options& options) {
   const std::string file = options.dockerfile.empty() ? options.source + "/Dockerfile" : options.dockerfile;
   auto text = text_of_file(file);
   if (!text) {
-    text.error().hint = "Write it there, or name another one with -f.";
+    text.error().hint = "Create it there, or name another one with -f.";
     return std::unexpected(text.error());
   }
   build.dockerfile = std::move(*text);
@@ -176,7 +176,7 @@ Result<computers::ImageBuild> build_of(const Options& options) {
   for (const std::string& each : options.arguments) {
     const size_t equals = each.find('=');
     if (equals == each.npos || equals == 0)
-      return fail(ErrorCode::kInvalidArgument, "--build-arg wants NAME=VALUE, and has \"" + each + '"');
+      return fail(ErrorCode::kInvalidArgument, "--build-arg needs NAME=VALUE, but has \"" + each + '"');
     build.arguments[each.substr(0, equals)] = each.substr(equals + 1);
   }
   return build;
@@ -186,7 +186,7 @@ bool is_reproducible(const computers::BuiltImage& built) {
   return std::ranges::all_of(built.network, &computers::NetworkStep::is_pinned);
 }
 
-// Which steps used the network, so that nobody takes the image for reproducible.
+// The steps that used the network, so that nobody takes the image for reproducible.
 void tell_network(const computers::BuiltImage& built) {
   for (const computers::NetworkStep& step : built.network) {
     std::string told = "network: line " + std::to_string(step.line) + ", " + step.instruction;
@@ -206,7 +206,7 @@ void tell_network(const computers::BuiltImage& built) {
   if (!is_reproducible(built))
     print(stderr,
           "note: the same build may give another image later, since these steps used the network; they are "
-          "cached by what the Dockerfile says, and --no-cache does them anew\n");
+          "cached by the text of the Dockerfile, and --no-cache repeats them\n");
 }
 
 nlohmann::ordered_json json_of_network(const computers::BuiltImage& built) {
@@ -231,7 +231,7 @@ nlohmann::ordered_json json_of_network(const computers::BuiltImage& built) {
 
 Result<int> build(const Options& options) {
   MEMBRANE_ASSIGN(computers::ImageBuild build, build_of(options));
-  std::string last;  // of a quiet build: the step that goes on, with the end of what it prints
+  std::string last;  // of a quiet build: the step that continues, with the end of what it prints
   if (!options.is_quiet) {
     build.on_step = [](const std::string& step) { print(stderr, step + "\n"); };
     build.on_output = [](std::string_view text) { print(stderr, std::string(text)); };
@@ -247,7 +247,7 @@ Result<int> build(const Options& options) {
   build.is_cancelled = [] { return interrupted.load(); };
   std::signal(SIGINT, [](int) {
     interrupted = true;
-    std::signal(SIGINT, SIG_DFL);  // the next one ends what does not ask
+    std::signal(SIGINT, SIG_DFL);  // the next one ends a program that does not poll
   });
   const auto built_or_not = computers::build_image(build);
   if (!built_or_not) {
@@ -292,7 +292,7 @@ void on(CLI::App* command, const std::shared_ptr<Options>& options, int& exit_co
 }  // namespace
 
 void add_image(CLI::App& app, int& exit_code) {
-  CLI::App* const image = app.add_subcommand("image", "File systems that Linux sandboxes begin with");
+  CLI::App* const image = app.add_subcommand("image", "Manage the file systems of Linux sandboxes");
   image->require_subcommand(1);
   const auto options = std::make_shared<Options>();
 
@@ -303,23 +303,23 @@ void add_image(CLI::App& app, int& exit_code) {
 
   CLI::App* const import_command = image->add_subcommand(
       "import",
-      "Make an image of a tarball of a file system, a `docker save` archive, an OCI layout or a directory");
+      "Make an image from a tarball of a file system, a `docker save` archive, an OCI layout or a directory");
   import_command->add_option("source", options->source, "The file or directory")
       ->type_name("FILE")
       ->required();
-  import_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
+  import_command->add_option("-t,--tag", options->name, "Its name")->type_name("NAME")->required();
   import_command->footer(
       "Examples:\n"
       "  membrane image import rootfs.tar --tag mine\n"
       "  membrane image import saved-by-docker.tar --tag theirs");
   on(import_command, options, exit_code, &import);
 
-  CLI::App* const build_command = image->add_subcommand("build", "Make an image by a Dockerfile");
+  CLI::App* const build_command = image->add_subcommand("build", "Make an image from a Dockerfile");
   build_command
-      ->add_option("context", options->source, "The directory that COPY takes from (default: this one)")
+      ->add_option("context", options->source, "The directory from which COPY copies (default: this one)")
       ->type_name("CONTEXT")
       ->default_str(".");
-  build_command->add_option("-t,--tag", options->name, "What it is called")->type_name("NAME")->required();
+  build_command->add_option("-t,--tag", options->name, "Its name")->type_name("NAME")->required();
   build_command->add_option("-f,--file", options->dockerfile, "The Dockerfile (default: CONTEXT/Dockerfile)")
       ->type_name("FILE");
   add_repeatable(*build_command, "--build-arg", options->arguments, "The value of an ARG; may be repeated")
@@ -338,7 +338,7 @@ void add_image(CLI::App& app, int& exit_code) {
                  "may be repeated")
       ->type_name("GRANT");
   add_repeatable(*build_command, "--secret", options->secrets,
-                 "A file for RUN --mount=type=secret,id=NAME, which no layer has; may be repeated")
+                 "A file for RUN --mount=type=secret,id=NAME, which is in no layer; may be repeated")
       ->type_name("id=NAME,src=FILE");
   const auto add_limit = [&](const char* name, const char* type, const char* help) {
     std::string flag = std::string("--") + name;
@@ -353,25 +353,25 @@ void add_image(CLI::App& app, int& exit_code) {
   add_limit("bytes_in", "SIZE", "Bytes from the network to a RUN or an ADD (default 64GiB)");
   add_limit("bytes_out", "SIZE", "Bytes from a RUN to the network (default 64GiB)");
   build_command->add_flag("--no-cache", options->has_no_cache, "Carry out every instruction again");
-  build_command->add_flag("-q,--quiet", options->is_quiet, "Tell neither steps nor what they print");
+  build_command->add_flag("-q,--quiet", options->is_quiet, "Print neither the steps nor their output");
   build_command->add_flag("--json", options->json, "Print what was built as JSON");
   build_command->footer(
       "Examples:\n"
       "  membrane image build -t mine .\n"
       "  membrane image build -f Dockerfile -t mine --build-arg VERSION=2 src\n"
       "  membrane image build -t mine --allow http:pypi.org --allow http:files.pythonhosted.org .\n"
-      "The same files and the same Dockerfile give the same image, but for steps that use the network: a RUN "
+      "The same files and the same Dockerfile give the same image, except for steps that use the network: a "
+      "RUN "
       "or ADD "
       "reaches the hosts that are granted, none by default.");
   on(build_command, options, exit_code, &build);
 
   CLI::App* const prune_command = image->add_subcommand(
-      "prune",
-      "Remove layers of builds that no image uses, and what is left of images that were removed or replaced");
+      "prune", "Remove layers of builds that no image uses, and the remains of removed and replaced images");
   prune_command->add_flag("--json", options->json, "Print what was removed as JSON");
   prune_command->footer(
       "Examples:\n  membrane image prune\n"
-      "Sandboxes of a service that began with a removed image cannot go on when they are resumed later.");
+      "Sandboxes of a service that use a removed image cannot be resumed later.");
   on(prune_command, options, exit_code, &prune);
 
   CLI::App* const rm = image->add_subcommand("rm", "Remove an image");
@@ -392,7 +392,7 @@ void add_image(CLI::App& app, int& exit_code) {
       "  membrane image import rootfs.tar --tag mine\n"
       "  membrane image build -t mine .\n"
       "  membrane run --kind linux --image mine -- sh -c 'uname -a'\n"
-      "`make images` brings a Debian with Python, git, gcc and Node, called debian, from this machine's apt "
+      "`make images` makes a Debian with Python, git, gcc and Node, called debian, from this machine's apt "
       "sources.");
 }
 

@@ -1,4 +1,4 @@
-// membrane keys: the keys that receipts are signed by.
+// membrane keys: the keys that sign receipts.
 
 #include <nlohmann/json.hpp>
 
@@ -44,7 +44,7 @@ Status revoke(const Options& options) {
   MEMBRANE_TRY(keys.revoke(options.id, sandbox::receipt_time_now()));
   MEMBRANE_TRY(sandbox::save_own_keys(keys, file_of(options)));
   if (keys.signing() == nullptr)
-    print(stderr, "membrane: no key signs any more; membrane keys rotate makes one\n");
+    print(stderr, "membrane: no key signs receipts now; membrane keys rotate creates one\n");
   return {};
 }
 
@@ -90,34 +90,34 @@ CLI::App* add(CLI::App& group, const std::string& name, const std::string& help,
 
 void add_keys(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* const group = app.add_subcommand("keys", "Make and publish the keys that receipts are signed by");
+  CLI::App* const group = app.add_subcommand("keys", "Create and publish the keys that sign receipts");
   group->require_subcommand(1);
   group->footer(
       "Examples:\n"
       "  membrane keys generate\n"
       "  membrane keys publish > keys.json\n"
-      "A key that signs is rotated now and then: what it signed still verifies. One that somebody else may "
+      "Rotate the signing key from time to time: what it signed still verifies. A key that somebody else may "
       "have is\n"
       "revoked, and then rotated: nothing that it signed verifies any more.");
-  add(*group, "generate", "Make the first key", options, exit_code, [](const Options& o) {
+  add(*group, "generate", "Create the first key", options, exit_code, [](const Options& o) {
     return make_key(o, false);
   })->footer("Example:\n  membrane keys generate\nPrints the key's id.");
-  add(*group, "rotate", "Retire the key that signs, and make another", options, exit_code,
+  add(*group, "rotate", "Retire the signing key, and create another", options, exit_code,
       [](const Options& o) { return make_key(o, true); })
       ->footer(
           "Example:\n  membrane keys rotate\nPrints the new key's id. The old one's private half is "
           "forgotten.");
-  CLI::App* const revoking = add(*group, "revoke", "Say that nothing that a key signed is to be believed",
-                                 options, exit_code, revoke);
+  CLI::App* const revoking =
+      add(*group, "revoke", "Declare that nothing that a key signed is valid", options, exit_code, revoke);
   revoking->add_option("id", options->id, "The key's id")->type_name("ID")->required();
   revoking->footer(
       "Example:\n"
       "  membrane keys revoke 0123456789abcdef0123456789abcdef\n"
-      "Publish the keys again, so that others hear of it.");
+      "Publish the keys again, so that others learn of it.");
   CLI::App* const listing = add(*group, "list", "List the keys", options, exit_code, list);
   listing->add_flag("--json", options->json, "As a JSON array");
   listing->footer("Example:\n  membrane keys list");
-  add(*group, "publish", "Print the public keys as a JSON document, for others to verify receipts by",
+  add(*group, "publish", "Print the public keys as a JSON document, with which others verify receipts",
       options, exit_code, publish)
       ->footer("Example:\n  membrane keys publish > keys.json");
 }

@@ -1,5 +1,5 @@
-// membrane languages: the languages that are installed, and adding one: Python and JavaScript from their registries, any
-// WASI command that reads code, or another language that has run something already.
+// membrane languages: lists the installed languages, and adds one: Python and JavaScript from their
+// registries, any WASI command that reads code, or another language that has already run something.
 
 #include <algorithm>
 #include <filesystem>
@@ -75,14 +75,14 @@ uint64_t bytes_of(const std::string& path) {
 
 using Modules = std::vector<std::string>;
 
-// The plain image's, which is none, then those of package.warm.
+// The plain image, which has none, then those of package.warm.
 std::vector<Modules> lists_of_images(const lang::Package& package) {
   std::vector<Modules> lists = {{}};
   lists.insert(lists.end(), package.warm.begin(), package.warm.end());
   return lists;
 }
 
-// Of its warm image: "" when there is none.
+// The digest of its warm image: "" when there is none.
 std::string image_of(const lang::Package& package, const Modules& modules) {
   const auto path =
       sandbox::Template::image_file(package, sandbox::Languages::default_cache_directory(), modules);
@@ -153,19 +153,20 @@ Result<int> list(const Options& options) {
   return kExitOk;
 }
 
-// Another one, which has run more when its warm image is made.
+// A copy of another language, which runs more code when its warm image is made.
 Result<lang::Package> package_from(const Options& options) {
   MEMBRANE_ASSIGN(lang::Package package, lang::find_package(options.from));
   package.name = options.name;
-  package.extensions.clear();  // programs are the other's by their names
-  package.warm.clear();        // it has what it is given, and one image
+  package.extensions.clear();  // file names select the other language
+  package.warm.clear();        // it has its own modules, and one image
   if (!package.init.empty()) package.init += "\n";
   for (const std::string& name : options.imports) {
     if (package.driver != lang::Driver::kPython)
-      return fail(ErrorCode::kInvalidArgument, "--import is for Python, and " + options.from + " is none",
-                  "Give the code that is to run with --init.");
+      return fail(ErrorCode::kInvalidArgument,
+                  "--import is for Python, and " + options.from + " is not Python",
+                  "Pass the code to run with --init.");
     if (!lang::is_module_name(name))
-      return fail(ErrorCode::kInvalidArgument, "\"" + name + "\" is no name of a module",
+      return fail(ErrorCode::kInvalidArgument, "\"" + name + "\" is not a module name",
                   "Write it as pandas or scipy.stats.");
     package.init += "__import__(\"" + name + "\")\n";
   }
@@ -173,7 +174,7 @@ Result<lang::Package> package_from(const Options& options) {
   return package;
 }
 
-// All images that it begins from.
+// All of its initial images.
 Status make_images(const lang::Package& package, engine::Tier tier) {
   sandbox::TemplateOptions options = template_options(tier);
   for (const Modules& modules : lists_of_images(package)) {
@@ -187,15 +188,15 @@ void show(const lang::Package& package, bool json) {
   else print(lines_of(package));
 }
 
-// From a registry: whole, and warm, so that its first use is as quick as any other.
+// Installs it from a registry, with its warm image, so that its first use is as quick as any other.
 Result<int> fetch(const Options& options) {
   if (!is_fetched(options.name))
-    return fail(ErrorCode::kInvalidArgument, "no module is named for " + options.name,
+    return fail(ErrorCode::kInvalidArgument, "no module was named for " + options.name,
                 "Name it: membrane languages add " + options.name +
                     " module.wasm. Only python and js come from a registry.");
   if (!options.warm.empty() && options.name != "python")
-    return fail(ErrorCode::kInvalidArgument, "--warm is for Python, and " + options.name + " is none",
-                "Leave it out.");
+    return fail(ErrorCode::kInvalidArgument, "--warm is for Python, and " + options.name + " is not Python",
+                "Remove it.");
   MEMBRANE_TRY(fetch_language(options.name, options.warm));
   MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(options.name));
   MEMBRANE_TRY(make_images(package, engine::Tier::kAuto));
@@ -207,7 +208,7 @@ Result<int> add(const Options& options) {
   if (options.module.empty() && options.from.empty()) return fetch(options);
   if (!options.warm.empty())
     return fail(ErrorCode::kInvalidArgument, "--warm is for Python from its registry",
-                "To have code run ahead: --init, or membrane languages extend.");
+                "To run code in advance: --init, or membrane languages extend.");
   MEMBRANE_ASSIGN(const lang::Package wanted,
                   options.from.empty() ? package_of(options) : package_from(options));
   MEMBRANE_ASSIGN(const lang::Package package, lang::install_package(wanted));
@@ -249,7 +250,7 @@ void set_callback(CLI::App* command, std::shared_ptr<Options> options, int& exit
   });
 }
 
-// An option that may be given again and again, with one value each.
+// An option that may be repeated, with one value each time.
 void add_list(CLI::App* command, const char* name, std::vector<std::string>& to, const char* type,
               const char* help) {
   add_repeatable(*command, name, to, help)->type_name(type);
@@ -259,7 +260,7 @@ void add_add(CLI::App* group, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = group->add_subcommand(
       "add", "Add a language: python or js from a registry, or a module, which is copied with what it needs");
-  command->add_option("name", options->name, "What it is called from now on")->type_name("NAME")->required();
+  command->add_option("name", options->name, "Its name")->type_name("NAME")->required();
   command
       ->add_option("module", options->module,
                    "A WASI command that reads code from standard input; none for python and js")
@@ -269,7 +270,7 @@ void add_add(CLI::App* group, int& exit_code) {
       "Of python: modules that a warm image has imported; once more for another image; \"none\" for none "
       "(default: those that it has, else pandas, matplotlib, scikit-learn and others)");
   command->add_option("--version", options->version, "Said by list")->type_name("TEXT");
-  command->add_option("--driver", options->driver, "How it is spoken to: stdin (default), python, quickjs")
+  command->add_option("--driver", options->driver, "How it receives code: stdin (default), python, quickjs")
       ->type_name("DRIVER");
   command
       ->add_option("--frame", options->frame,
@@ -278,16 +279,16 @@ void add_add(CLI::App* group, int& exit_code) {
       ->type_name("FRAME");
   add_list(command, "--arg", options->arguments, "TEXT",
            "An argument of the program; write --arg=-x for one with a dash");
-  add_list(command, "--env", options->environment, "NAME=VALUE", "A variable of its environment");
-  add_list(command, "--file", options->files, "GUEST=PATH", "A file that it finds at GUEST");
+  add_list(command, "--env", options->environment, "NAME=VALUE", "An environment variable");
+  add_list(command, "--file", options->files, "GUEST=PATH", "A file for it, at GUEST");
   add_list(command, "--directory", options->directories, "GUEST=PATH",
            "All files of a directory, below GUEST");
-  add_list(command, "--extension", options->extensions, ".EXT", "How the names of its programs end");
+  add_list(command, "--extension", options->extensions, ".EXT", "The file extension of its programs");
   command->add_option("--init", options->init, "Code that is run once, before the warm image is made")
       ->type_name("TEXT");
   command
       ->add_option("--end", options->end,
-                   "What is written after each piece of code (default: a newline; with eof, nothing)")
+                   "Text written after each piece of code (default: a newline; with eof, nothing)")
       ->type_name("TEXT");
   command->footer(
       "Examples:\n"
@@ -301,19 +302,17 @@ void add_add(CLI::App* group, int& exit_code) {
       "  membrane languages add ruby ruby.wasm --file /driver.rb=driver.rb --arg /driver.rb --frame door "
       "--extension .rb\n"
       "  membrane languages add sort sort.wasm --frame eof\n"
-      "Exit codes: 0 added; 2 not: wrong usage, or a module that is none; 3 Membrane failed.");
+      "Exit codes: 0 added; 2 not: wrong usage, or an invalid module; 3 Membrane failed.");
   set_callback(command, options, exit_code, add);
 }
 
 void add_extend(CLI::App* group, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = group->add_subcommand(
-      "extend", "Add a language that is another one which has imported modules, or run code, already");
-  command->add_option("name", options->name, "What it is called from now on")->type_name("NAME")->required();
-  command->add_option("from", options->from, "The language that it is made of")
-      ->type_name("LANGUAGE")
-      ->required();
-  add_list(command, "--import", options->imports, "MODULE", "A module of Python that is there, as pandas");
+      "extend", "Add a copy of a language that has already imported modules or run code");
+  command->add_option("name", options->name, "Its name")->type_name("NAME")->required();
+  command->add_option("from", options->from, "The language to copy")->type_name("LANGUAGE")->required();
+  add_list(command, "--import", options->imports, "MODULE", "An installed Python module, such as pandas");
   command->add_option("--init", options->init, "Code that is run once, before the warm image is made")
       ->type_name("TEXT");
   command->footer(
@@ -330,7 +329,7 @@ CLI::App* add_named(CLI::App* group, const char* name, const char* help, int& ex
   CLI::App* const command = group->add_subcommand(name, help);
   command->add_option("name", options->name, "The language")->type_name("NAME")->required();
   if (act == warm)
-    command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
+    command->add_option("--tier", options->tier, "What runs the code: interpreter, compiler, or auto")
         ->type_name("TIER");
   set_callback(command, options, exit_code, act);
   return command;
@@ -353,9 +352,9 @@ void add_languages(CLI::App& app, int& exit_code) {
   all->footer("Examples:\n  membrane languages list\n  membrane languages list --json");
   add_add(group, exit_code);
   add_extend(group, exit_code);
-  add_named(group, "remove", "Remove a language that was added, and its warm images", exit_code, remove)
+  add_named(group, "remove", "Remove an added language and its warm images", exit_code, remove)
       ->footer("Examples:\n  membrane languages remove calc");
-  add_named(group, "warm", "Make its warm images now, and not at the first use", exit_code, warm)
+  add_named(group, "warm", "Make its warm images now instead of at the first use", exit_code, warm)
       ->footer("Examples:\n  membrane languages warm calc\n  membrane languages warm python --json");
 }
 

@@ -28,7 +28,7 @@ struct Options {
   bool in_process = false;
   std::string tier = "auto";
   std::string most_sessions = "16";
-  std::string image;  // of Linux sandboxes; "" for the usual one
+  std::string image;  // for Linux sandboxes; "" for the default
   PolicyOptions policy;
 };
 
@@ -37,12 +37,12 @@ Result<size_t> sessions_of(const Options& options) {
   const auto count = policy::parse_count(options.most_sessions);
   if (!count || *count == 0 || *count > kMost)
     return fail(ErrorCode::kInvalidArgument,
-                "--max-sessions " + options.most_sessions + " is no number of sessions",
-                "Give a number from 1 to " + std::to_string(kMost) + ".");
+                "--max-sessions " + options.most_sessions + " is not a number of sessions",
+                "Use a number from 1 to " + std::to_string(kMost) + ".");
   return static_cast<size_t>(*count);
 }
 
-// Whoever installs a language while the server runs starts it again.
+// Languages that are installed while the server runs need a restart.
 mcp::LocalOptions local_options(const Options& options, sandbox::Languages& languages,
                                 const PackageOptions& packages) {
   mcp::LocalOptions local;
@@ -57,7 +57,7 @@ mcp::LocalOptions local_options(const Options& options, sandbox::Languages& lang
   return local;
 }
 
-// Scripts in Linux sandboxes, where there is an image and the machine has them. One that was named has to be there.
+// Scripts in Linux sandboxes, if there is an image and the machine supports them. A named image must exist.
 Status add_computers(const Options& options, mcp::LocalOptions& local) {
   const auto image =
       linux::find_image(options.image.empty() ? std::string(computers::kUsualImage) : options.image);
@@ -104,7 +104,7 @@ Result<int> run(const Options& options) {
   if (client) model.emplace(*client, &stopped);
 
   sandbox::TemplateOptions for_templates = template_options(tier);
-  for_templates.on_progress = nullptr;  // the terminal, if there is one, is the client's
+  for_templates.on_progress = nullptr;  // a terminal, if any, belongs to the client
   sandbox::Languages languages(std::move(for_templates));
   const PackageOptions packages;
   mcp::LocalOptions local = local_options(options, languages, packages);
@@ -132,13 +132,13 @@ void add_mcp(CLI::App& app, int& exit_code) {
       "mcp", "Serve programs, sessions and files to a model's client, by the Model Context Protocol");
   command
       ->add_option("--max-sessions", options->most_sessions,
-                   "Sessions that there can be at once (default 16)")
+                   "How many sessions may exist at once (default 16)")
       ->type_name("N");
-  command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
+  command->add_option("--tier", options->tier, "What runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
   command
       ->add_option("--image", options->image,
-                   "The image of Linux sandboxes, or its file (default: debian, where it is there)")
+                   "The image of Linux sandboxes, or its file (default: debian, if it exists)")
       ->type_name("IMAGE");
   add_in_process(*command, options->in_process);
   options->policy.add_to(*command);
@@ -154,7 +154,7 @@ void add_mcp(CLI::App& app, int& exit_code) {
       "packages "
       "are\n"
       "those that the policy names. It ends with its input. docs/mcp.md says how clients are configured.\n"
-      "Exit codes: 0 fine; 2 a policy or flag that is wrong; 3 Membrane failed.");
+      "Exit codes: 0 fine; 2 an invalid policy or flag; 3 Membrane failed.");
   command->callback([options, &exit_code] {
     const Result<int> code = run(*options);
     exit_code = code ? *code : complain(code.error());

@@ -1,4 +1,4 @@
-// membrane policy: what a policy lets happen. (membrane policy test: command_policy_trial.cc.)
+// membrane policy: what a policy allows. (membrane policy test: command_policy_trial.cc.)
 
 #include "cli/cli.h"
 #include "cli/linux_run.h"
@@ -13,14 +13,14 @@ void add_policy(CLI::App& app, int& exit_code) {
     bool json = false;
     PolicyOptions policy;
   };
-  CLI::App* const group = app.add_subcommand("policy", "Read policies, and try them on past runs");
+  CLI::App* const group = app.add_subcommand("policy", "Explain policies, and try them on past runs");
   group->require_subcommand(1);
   group->footer(
       "Examples:\n"
       "  membrane policy explain policy.toml\n"
       "  membrane policy test stricter.toml receipts");
   auto options = std::make_shared<Options>();
-  CLI::App* const command = group->add_subcommand("explain", "Say in sentences what a policy lets happen");
+  CLI::App* const command = group->add_subcommand("explain", "Explain in sentences what a policy allows");
   options->policy.add_to(*command, PolicyOptions::Of::kThisMachine, PolicyOptions::Kinds::kBoth);
   command->add_option("file", options->file, "The policy file (the same as --policy)")
       ->type_name("FILE")
@@ -37,7 +37,8 @@ void add_policy(CLI::App& app, int& exit_code) {
       exit_code = complain(policy.error(), options->json ? Reader::kJson : Reader::kPerson);
       return;
     }
-    // A policy may be read where it does not act: what is missing here is said, and is no failure.
+    // A policy may be read on a machine where it does not apply: missing parts are reported, and are not a
+    // failure.
     if (const Status there = policy::check_granted_files(*policy); !there) complain(there.error());
     if (options->json) return print(policy::to_json(*policy) + "\n");
     print(policy::explain(*policy));

@@ -21,7 +21,7 @@ struct Options {
   bool json = false;
 };
 
-// A policy with the limits of the engine's programs, with those of languages and with those of Linux programs, each with its judge.
+// A policy with the limits of the engine's programs, of languages and of Linux programs, each with its judge.
 class Trial {
  public:
   static Result<Trial> create(const std::string& file) {
@@ -66,7 +66,7 @@ Status judge(const std::string& file, const sandbox::KeyRing& keys, Trial& trial
   if (const sandbox::ReceiptItem* const of = receipt.find("template")) row.language = of->fact("language");
   row.calls = static_cast<uint64_t>(std::ranges::count(receipt.items, "call", &sandbox::ReceiptItem::name));
   MEMBRANE_ASSIGN(auto content, sandbox::read_private_part(file, receipt));
-  if (!content) return fail(ErrorCode::kNotFound, "its private part is not here, which says what was called");
+  if (!content) return fail(ErrorCode::kNotFound, "its private part, which lists the calls, is not here");
   MEMBRANE_ASSIGN(row.refused, trial.refused({std::move(receipt), *std::move(content)}));
   return {};
 }
@@ -120,7 +120,7 @@ Result<int> run(const Options& options) {
     row.file = file;
     if (const Status judged = judge(file, keys, trial, row); !judged) row.problem = judged.error();
     if (row.kind != name_of(sandbox::ReceiptKind::kTask))
-      rows.push_back(std::move(row));  // its programs are rows
+      rows.push_back(std::move(row));  // its programs have their own rows
   }
   const auto stopped =
       std::ranges::count_if(rows, [](const Row& row) { return find_stop(row.refused) != nullptr; });
@@ -140,11 +140,12 @@ Result<int> run(const Options& options) {
 void add_policy_test(CLI::App& policy, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      policy.add_subcommand("test", "Say which past runs a policy would have stopped, and at which call");
+      policy.add_subcommand("test", "Show which past runs a policy would have stopped, and at which call");
   command->add_option("policy", options->policy_file, "The policy, TOML or JSON")
       ->type_name("FILE")
       ->required();
-  command->add_option("directory", options->directory, "Where the receipts are, with their private parts")
+  command
+      ->add_option("directory", options->directory, "The directory of the receipts and their private parts")
       ->type_name("DIR")
       ->required();
   options->keys.add_to(*command);

@@ -1,5 +1,5 @@
-// The commands that speak to a service: create, fork, pause, resume, snapshot, approvals, approve, ps, rm; and what all of
-// them share.
+// The commands that use a service: create, fork, pause, resume, snapshot, approvals, approve, ps, rm; and
+// their common parts.
 
 #include <algorithm>
 #include <optional>
@@ -76,7 +76,7 @@ bool is_linux_template(std::string_view name) { return name == "linux" || name.s
 Status check_for_service(const policy::Policy& policy) {
   if (policy.fs.empty() && policy.sql.empty()) return {};
   return fail(ErrorCode::kDenied, "a service grants no directory and no database of a machine",
-              "Copy files into the sandbox when it is there: membrane cp data.csv ID:/tmp/");
+              "Copy files into the sandbox once it exists: membrane cp data.csv ID:/tmp/");
 }
 
 std::string table_text(const std::vector<std::vector<std::string>>& rows) {
@@ -125,7 +125,7 @@ struct CreateOptions {
   bool has_template = false, json = false, seals = false;
 };
 
-// Nothing when it is the usual one.
+// Nothing when it is the default.
 Result<std::optional<Json>> policy_of(const CreateOptions& options) {
   policy::Policy usual;
   if (is_linux_template(options.template_name)) usual.limits = linux_limits();
@@ -136,7 +136,7 @@ Result<std::optional<Json>> policy_of(const CreateOptions& options) {
   if (text == policy::to_json(usual)) return std::nullopt;
   MEMBRANE_ASSIGN(Json json, read_ordered_json(text, "the policy"));
   if (is_linux_template(options.template_name)) {
-    // What nobody names is the service's to say, which bounds some of them more closely.
+    // The service decides what is not specified, and may bound it more closely.
     MEMBRANE_ASSIGN(const Json all, read_ordered_json(policy::to_json(usual), "the policy"));
     Json& limits = json["limits"];
     for (const auto& [name, usually] : all["limits"].items())
@@ -148,7 +148,7 @@ Result<std::optional<Json>> policy_of(const CreateOptions& options) {
 Result<Json> spec_of(const CreateOptions& options) {
   if (options.has_template && !options.snapshot.empty())
     return fail(ErrorCode::kInvalidArgument, "--template and --snapshot exclude each other",
-                "Leave --template out: a snapshot goes on in its own language.");
+                "Remove --template: a snapshot continues in its own language.");
   Json spec;
   if (options.snapshot.empty()) spec["template"] = options.template_name;
   else spec["snapshot"] = options.snapshot;
@@ -184,7 +184,7 @@ Result<int> fork(const SandboxOptions& options) {
   if (options.count < 1 || options.count > kMostForks)
     return fail(ErrorCode::kInvalidArgument,
                 "-n " + std::to_string(options.count) + " is not a number of forks",
-                "Give one from 1 to " + std::to_string(kMostForks) + ".");
+                "Use one from 1 to " + std::to_string(kMostForks) + ".");
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   const auto request =
       json_request("POST", of_sandbox(options.ids.front(), {"fork"}), {{"count", options.count}});
@@ -197,7 +197,7 @@ Result<int> fork(const SandboxOptions& options) {
   return kExitOk;
 }
 
-// One of the requests that only name what is to be done.
+// One of the requests that only name an operation.
 Result<int> act(const SandboxOptions& options, const char* action) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   MEMBRANE_ASSIGN(const Json answer,
@@ -297,25 +297,20 @@ Result<int> list(const ListOptions& options) {
 // -- The parser -----------------------------------------------------------------------------------------------------
 
 void add_create(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("create", "Make a sandbox in a service, and print its id");
+  CLI::App* const command = app.add_subcommand("create", "Create a sandbox in a service, and print its id");
   const auto options = std::make_shared<CreateOptions>();
   CLI::Option* const of = command->add_option("--template", options->template_name,
-                                              "What it is made of, as templates lists them (python)");
+                                              "Its template, from the list of membrane templates (python)");
   of->type_name("NAME");
-  command
-      ->add_option("--snapshot", options->snapshot,
-                   "The snapshot that it goes on from, instead of a template")
+  command->add_option("--snapshot", options->snapshot, "The snapshot to start from, instead of a template")
       ->type_name("ID");
-  command->add_option("--ttl", options->fields.ttl, "It is ended after this time, as 10m, 1h or 2d")
-      ->type_name("TIME");
-  command
-      ->add_option("--idle-timeout", options->fields.idle_timeout,
-                   "It is ended after so long without anything to do")
+  command->add_option("--ttl", options->fields.ttl, "Its time to live, as 10m, 1h or 2d")->type_name("TIME");
+  command->add_option("--idle-timeout", options->fields.idle_timeout, "End it after this time without use")
       ->type_name("TIME");
   add_repeatable(*command, "--label", options->fields.labels,
                  "A label, by which ps finds it; may be repeated")
       ->type_name("LABEL");
-  add_repeatable(*command, "--metadata", options->fields.metadata, "A word of yours on it; may be repeated")
+  add_repeatable(*command, "--metadata", options->fields.metadata, "Metadata of your own; may be repeated")
       ->type_name("NAME=VALUE");
   add_repeatable(*command, "--env", options->fields.environment,
                  "A variable of its environment; may be repeated")
@@ -326,7 +321,7 @@ void add_create(CLI::App& app, int& exit_code) {
   command->add_flag("--seal", options->seals, "Have the service make a receipt of every exec");
   options->policy.add_to(*command, PolicyOptions::Of::kService, PolicyOptions::Kinds::kBoth);
   options->remote.add_to(*command);
-  command->add_flag("--json", options->json, "Print what the service says of it");
+  command->add_flag("--json", options->json, "Print the service's answer");
   command->footer(
       "Examples:\n  membrane create --template python --ttl 10m\n  membrane create --label demo --fuel 1e10");
   command->callback([options, of, &exit_code] {
@@ -336,7 +331,7 @@ void add_create(CLI::App& app, int& exit_code) {
 }
 
 using Act = Result<int> (*)(const SandboxOptions&);
-// Of one sandbox, or, where `is_many`, of some.
+// For one sandbox or, with `is_many`, for several.
 void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, const char* example, Act act,
              bool is_many = false) {
   CLI::App* const command = app.add_subcommand(name, help);
@@ -347,7 +342,7 @@ void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, 
   if (std::string_view(name) == "fork")
     command->add_option("-n,--count", options->count, "How many (1); at most " + std::to_string(kMostForks))
         ->type_name("N");
-  if (!is_many) command->add_flag("--json", options->json, "Print what the service says");
+  if (!is_many) command->add_flag("--json", options->json, "Print the service's answer");
   options->remote.add_to(*command);
   command->footer("Example:\n  " + std::string(example));
   command->callback([options, act, &exit_code] { exit_code = finish(act(*options), options->json); });
@@ -370,13 +365,13 @@ Result<int> reset(const ResetOptions& options) {
 
 void add_reset(CLI::App& app, int& exit_code) {
   CLI::App* const command =
-      app.add_subcommand("reset", "Let a sandbox go on from a snapshot; what it was since is gone");
+      app.add_subcommand("reset", "Restore a snapshot into a sandbox; its later state is lost");
   const auto options = std::make_shared<ResetOptions>();
   add_id(*command, options->id);
-  command->add_option("snapshot", options->snapshot, "What it goes on from")
+  command->add_option("snapshot", options->snapshot, "The snapshot to restore")
       ->required()
       ->type_name("SNAPSHOT");
-  command->add_flag("--json", options->json, "Print what the service says");
+  command->add_flag("--json", options->json, "Print the service's answer");
   options->remote.add_to(*command);
   command->footer("Example:\n  membrane reset $ID $SNAPSHOT");
   command->callback([options, &exit_code] { exit_code = finish(reset(*options), options->json); });
@@ -384,10 +379,10 @@ void add_reset(CLI::App& app, int& exit_code) {
 
 void add_approve(CLI::App& app, int& exit_code) {
   CLI::App* const command =
-      app.add_subcommand("approve", "Let a request go that waits for a yes, or refuse it");
+      app.add_subcommand("approve", "Approve a request that waits for a person, or refuse it");
   const auto options = std::make_shared<ApproveOptions>();
   add_id(*command, options->id);
-  command->add_option("approval", options->approval, "Which one, as approvals says")
+  command->add_option("approval", options->approval, "Its id, from membrane approvals")
       ->required()
       ->type_name("APPROVAL");
   command->add_flag("--deny", options->is_denied, "Refuse it");
@@ -397,12 +392,11 @@ void add_approve(CLI::App& app, int& exit_code) {
 }
 
 void add_ps(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("ps", "List the sandboxes of a service that the token has");
+  CLI::App* const command = app.add_subcommand("ps", "List the token's sandboxes in a service");
   const auto options = std::make_shared<ListOptions>();
   command->add_option("--state", options->state, "Only those in this state")->type_name("STATE");
   command->add_option("--label", options->label, "Only those with this label")->type_name("LABEL");
-  add_repeatable(*command, "--metadata", options->metadata,
-                 "Only those with this word of yours on them; may be repeated")
+  add_repeatable(*command, "--metadata", options->metadata, "Only those with this metadata; may be repeated")
       ->type_name("NAME=VALUE");
   command->add_flag("--json", options->json, "Print them as JSON");
   options->remote.add_to(*command);
@@ -420,18 +414,18 @@ void add_remote(CLI::App& app, int& exit_code) {
   add_remote_info(app, exit_code);
   add_remote_update(app, exit_code);
   add_remote_contexts(app, exit_code);
-  add_act(app, exit_code, "fork", "Make sandboxes that go on from where one stands", "membrane fork $ID -n 8",
+  add_act(app, exit_code, "fork", "Create copies of a sandbox in its current state", "membrane fork $ID -n 8",
           fork);
-  add_act(app, exit_code, "pause", "Put a sandbox of a service to disk, as it is", "membrane pause $ID",
+  add_act(app, exit_code, "pause", "Save a sandbox of a service to disk, and stop it", "membrane pause $ID",
           [](const SandboxOptions& options) { return act(options, "pause"); });
   add_act(app, exit_code, "resume", "Bring a paused sandbox back", "membrane resume $ID",
           [](const SandboxOptions& options) { return act(options, "resume"); });
-  add_act(app, exit_code, "snapshot", "Keep a sandbox as it stands now, and print the snapshot's id",
+  add_act(app, exit_code, "snapshot", "Save the current state of a sandbox, and print the snapshot's id",
           "membrane snapshot $ID", [](const SandboxOptions& options) { return act(options, "snapshot"); });
   add_reset(app, exit_code);
   add_remote_snapshots(app, exit_code);  // and templates
   add_remote_tokens(app, exit_code);
-  add_act(app, exit_code, "approvals", "Show what of a sandbox waits for a person's yes, and why",
+  add_act(app, exit_code, "approvals", "Show which requests of a sandbox wait for a person, and why",
           "membrane approvals $ID", show_approvals);
   add_approve(app, exit_code);
   add_remote_execs(app, exit_code);

@@ -1,5 +1,5 @@
-// What the commands share that speak to a service. Each is in a file by its subject, command_remote_SUBJECT.cc; add_remote()
-// of cli.h adds them all.
+// Shared by the commands that use a service. Each is in a file for its subject, command_remote_SUBJECT.cc;
+// add_remote() of cli.h adds them all.
 //
 // Include from .cc files only: the JSON library is slow to compile.
 #pragma once
@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 // The parts of a path below that of a sandbox: {"v1", "sandboxes", ID, "exec"}.
 std::vector<std::string> of_sandbox(const std::string& id, std::vector<std::string> rest = {});
-// What an answer has under a name: "", [] and 0 where there is no such text, list or whole number.
+// The member of an answer: "", [] and 0 if there is no such text, list or whole number.
 std::string text_at(const Json& json, const char* name);
 Json list_at(const Json& json, const char* name);
 uint64_t number_at(const Json& json, const char* name);
@@ -33,31 +33,31 @@ uint64_t number_at(const Json& json, const char* name);
 // {"NAME": "VALUE"} of "NAME=VALUE" words. Errors: kInvalidArgument.
 Result<Json> pairs_of(const char* option, const std::vector<std::string>& words);
 
-// What a client says of a sandbox, when it is made and later.
+// The settings of a sandbox, for its creation and later changes.
 struct SandboxFields {
   std::string ttl, idle_timeout;                           // as in duration.h
-  std::vector<std::string> metadata, labels, environment;  // NAME=VALUE, but for the labels
+  std::vector<std::string> metadata, labels, environment;  // NAME=VALUE, except labels
 };
 // Puts those that were given into the body of a request. Errors: kInvalidArgument.
 Status put_fields(const SandboxFields& fields, Json& body);
 
-// Errors: kDenied for what a service grants to nobody.
+// Errors: kDenied for grants that a service never makes.
 Status check_for_service(const policy::Policy& policy);
 // Of Linux sandboxes: "linux", "linux:IMAGE".
 bool is_linux_template(std::string_view name);
 
-// Columns as wide as they must be; the first row is their heads, and no row is longer.
+// Columns as wide as needed; the first row contains their headings, and no row is longer.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
 
-// What waits for a yes: "http.request POST https://example.org/, 1234 bytes".
+// A request that waits for approval: "http.request POST https://example.org/, 1234 bytes".
 std::string request_line(const Json& approval);
 
-// Removes what each name stands for and prints the names of what is gone; the rest is still removed when one cannot be. The
-// error is the last one: it complains of the others.
+// Removes each named object and prints the names of those removed; continues when one cannot be removed. The
+// error is the last one: the others are printed.
 Result<int> remove_each(const RemoteOptions& options, const std::vector<std::string>& names,
                         const std::function<std::vector<std::string>(const std::string& name)>& path_of);
 
-// The exit code of a command, which complains of its error.
+// The exit code of a command; prints its error.
 int finish(const Result<int>& done, bool json = false);
 
 // The sandbox that a command is about.

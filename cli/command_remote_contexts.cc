@@ -1,4 +1,4 @@
-// Of a service: context, contexts, contexts rm.
+// Commands for a service: context, contexts, contexts rm.
 
 #include "cli/cli.h"
 #include "cli/command_remote.h"
@@ -26,7 +26,7 @@ Result<int> open(const ContextOptions& options) {
 
 Result<int> list(const ContextOptions& options) {
   if (options.id.empty())
-    return fail(ErrorCode::kInvalidArgument, "the sandbox is missing", "Give its id: membrane contexts ID");
+    return fail(ErrorCode::kInvalidArgument, "the sandbox is missing", "Pass its id: membrane contexts ID");
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(options.id, {"contexts"})}));
   if (options.json) {
@@ -54,12 +54,12 @@ Result<int> close(const CloseOptions& options) {
 
 void add_context(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
-      "context", "Open a context of a sandbox: variables and files of its own; and print its id");
+      "context", "Open a context of a sandbox, with its own variables and files, and print its id");
   const auto options = std::make_shared<ContextOptions>();
   add_id(*command, options->id);
   command->add_option("--template", options->template_name, "Its language (the sandbox's)")
       ->type_name("NAME");
-  command->add_flag("--json", options->json, "Print what the service says of it");
+  command->add_flag("--json", options->json, "Print the service's answer");
   options->remote.add_to(*command);
   command->footer(
       "exec --context and cp --context use it; contexts lists those of a sandbox, contexts rm closes "
@@ -84,7 +84,7 @@ void add_remote_contexts(CLI::App& app, int& exit_code) {
   add_context(app, exit_code);
   CLI::App* const command = app.add_subcommand("contexts", "List the contexts that were opened in a sandbox");
   const auto options = std::make_shared<ContextOptions>();
-  // Not required for the parser, which would want it of `contexts rm` too.
+  // Not required by the parser, which would also demand it for `contexts rm`.
   command->add_option("id", options->id, "The sandbox")->type_name("ID");
   command->add_flag("--json", options->json, "Print them as JSON");
   options->remote.add_to(*command);

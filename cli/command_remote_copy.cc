@@ -1,4 +1,4 @@
-// Of a service: cp.
+// Commands for a service: cp.
 
 #include <algorithm>
 #include <filesystem>
@@ -15,8 +15,8 @@ namespace membrane::cli {
 namespace {
 
 constexpr uint64_t kMostFileBytes = 64u << 20;  // as the service's own limit
-constexpr uint64_t kMostTreeBytes = 1u << 30;   // that come of a service at once
-constexpr size_t kMostEntries = 10'000;         // of a directory that is copied
+constexpr uint64_t kMostTreeBytes = 1u << 30;   // received from a service at once
+constexpr size_t kMostEntries = 10'000;         // of a copied directory
 
 struct CopyOptions {
   RemoteOptions remote;
@@ -42,7 +42,7 @@ Status check_absolute(const std::string& word) {
   if (at == std::string::npos || !word.starts_with("sbx") || word.find('/') < at || word[at + 1] == '/')
     return {};
   return fail(ErrorCode::kInvalidArgument, "the path in the sandbox is not absolute: " + word,
-              "Write it from / on: " + word.substr(0, at) + ":/tmp/" + word.substr(at + 1));
+              "Start it with /: " + word.substr(0, at) + ":/tmp/" + word.substr(at + 1));
 }
 
 RemoteRequest of_files(const Place& place, const CopyOptions& options, std::vector<std::string> rest = {}) {
@@ -54,7 +54,7 @@ RemoteRequest of_files(const Place& place, const CopyOptions& options, std::vect
 
 std::unexpected<Error> is_directory_error(const std::string& word) {
   return fail(ErrorCode::kInvalidArgument, word + " is a directory",
-              "cp -r copies one, with all that is below it.");
+              "Use cp -r to copy it with everything below it.");
 }
 
 // The last name of a path; "" of "/".
@@ -114,20 +114,20 @@ Result<int> copy_to(Remote& remote, const CopyOptions& options, const Place& fro
   return kExitOk;
 }
 
-// What the service says of a file, to its owner.
+// Applies the service's metadata of a file to its owner's copy.
 bool is_executable(const Json& fact) {
   const std::string mode = text_at(fact, "mode");  // "0755"
   constexpr size_t kDigits = 4, kOwners = 1;
   return mode.size() == kDigits && ((mode[kOwners] - '0') & 1) != 0;
 }
 
-// What a path of a sandbox names: "file", "directory", …
+// The type of what a path of a sandbox names: "file", "directory", …
 Result<std::string> kind_of(Remote& remote, const CopyOptions& options, const Place& place) {
   MEMBRANE_ASSIGN(const Json fact, remote.send_json(of_files(place, options, {"stat"})));
   return text_at(fact, "type");
 }
 
-// A new file gets the permission to run it that the sandbox's has.
+// A new file becomes executable if the sandbox's is.
 void let_run(Remote& remote, const CopyOptions& options, const Place& from, const std::string& path) {
   namespace fs = std::filesystem;
   const auto fact = remote.send_json(of_files(from, options, {"stat"}));
@@ -161,11 +161,11 @@ Result<int> copy_from(Remote& remote, const CopyOptions& options, const Place& f
 struct Entry {
   std::string below;  // "plots/a.png"
   bool is_directory = false, is_link = false, is_executable = false;
-  std::string target = {};  // of a link there
+  std::string target = {};  // target of a link there
 };
 
-void leave_out(const std::string& path, const std::string& why = "is no file and no directory") {
-  print(stderr, "membrane: " + printable_line(path) + " " + why + ", and is left out\n");
+void leave_out(const std::string& path, const std::string& why = "is neither a file nor a directory") {
+  print(stderr, "membrane: " + printable_line(path) + " " + why + ", and is skipped\n");
 }
 
 std::unexpected<Error> too_many(const std::string& directory) {
@@ -174,7 +174,7 @@ std::unexpected<Error> too_many(const std::string& directory) {
               "Copy it in parts, directory by directory.");
 }
 
-// What is below a directory of this machine, directories before what is in them. Links are not followed.
+// Everything below a directory of this machine, directories before their contents. Links are not followed.
 Result<std::vector<Entry>> entries_here(const std::string& directory, bool has_links) {
   std::vector<Entry> entries;
   std::error_code error;
@@ -221,7 +221,8 @@ Result<int> copy_tree_to(Remote& remote, const CopyOptions& options, const Place
   return kExitOk;
 }
 
-// What the service says lies below `directory`; "" for a path that lies anywhere else, or that leads out of it.
+// The path relative to `directory`, from the service's list; "" for a path that is elsewhere, or leads out of
+// it.
 std::string path_below(const std::string& directory, const std::string& path) {
   const std::string base = directory == "/" ? directory : directory + "/";
   if (!path.starts_with(base) || path.find('\0') != std::string::npos) return "";
@@ -261,7 +262,7 @@ Result<std::vector<Entry>> entries_there(Remote& remote, const CopyOptions& opti
 }
 
 Result<int> copy_tree_from(Remote& remote, const CopyOptions& options, Place from, const Place& to) {
-  // As the service will name what is below: without "..", and without a slash at its end.
+  // As the service will name everything below: without "..", and without a trailing slash.
   from.path = std::filesystem::path(from.path).lexically_normal().string();
   if (from.path.size() > 1 && from.path.ends_with('/')) from.path.pop_back();
   MEMBRANE_ASSIGN(const std::vector<Entry> entries, entries_there(remote, options, from));
@@ -308,8 +309,8 @@ Result<int> copy(const CopyOptions& options) {
     is_tree = kind == "directory";
   }
   if (is_tree && to.path == "-")
-    return fail(ErrorCode::kInvalidArgument, options.from + " is a directory, which is not printed",
-                "Give a directory to copy it into.");
+    return fail(ErrorCode::kInvalidArgument, options.from + " is a directory, which cannot be printed",
+                "Name a directory to copy it into.");
   if (is_tree)
     return is_up ? copy_tree_to(remote, options, from, to) : copy_tree_from(remote, options, from, to);
   return is_up ? copy_to(remote, options, from, to) : copy_from(remote, options, from, to);
@@ -321,7 +322,7 @@ void add_remote_copy(CLI::App& app, int& exit_code) {
   CLI::App* const command =
       app.add_subcommand("cp", "Copy a file or a directory into a sandbox of a service, or out of one");
   const auto options = std::make_shared<CopyOptions>();
-  command->add_option("from", options->from, "A file or a directory, or ID:/path of one in a sandbox")
+  command->add_option("from", options->from, "A file or directory, or ID:/path of one in a sandbox")
       ->required()
       ->type_name("FROM");
   command
@@ -330,9 +331,8 @@ void add_remote_copy(CLI::App& app, int& exit_code) {
       ->required()
       ->type_name("TO");
   command->add_flag("-r,--recursive", options->is_recursive,
-                    "Copy a directory, with all that is below it; links in Linux sandboxes alone");
-  command->add_option("--context", options->context, "The context of the sandbox whose files are meant")
-      ->type_name("ID");
+                    "Copy a directory with everything below it; links only in Linux sandboxes");
+  command->add_option("--context", options->context, "The context whose files to use")->type_name("ID");
   options->remote.add_to(*command);
   command->footer(
       "In a Linux sandbox, what is executable here is there, too, and links are links; of those that come "

@@ -1,4 +1,4 @@
-// Of a service: exec.
+// Commands for a service: exec.
 
 #include <algorithm>
 #include <filesystem>
@@ -31,8 +31,8 @@ struct ExecOptions {
   bool has_code = false, json = false, background = false, interactive = false, force = false;
 };
 
-// Whether a word is a file of this machine with code. A directory is none, nor is a program of this machine's own Linux: /bin/ls is the
-// sandbox's.
+// Whether a word names a file of this machine that contains code. Directories and programs of this machine's
+// own Linux do not: /bin/ls is the sandbox's.
 bool is_code_here(const std::string& word) {
   std::error_code error;
   if (!std::filesystem::exists(word, error) || std::filesystem::is_directory(word, error)) return false;
@@ -46,7 +46,7 @@ Result<Json> turn_of(const ExecOptions& options) {
     turn["code"] = options.code;
   } else if (words.empty()) {
     return fail(ErrorCode::kInvalidArgument, "there is nothing to run",
-                "Give -e CODE or a file; - is standard input.");
+                "Pass -e CODE or a file; - is standard input.");
   } else if (words.front() != "-" && !is_code_here(words.front())) {
     turn["command"] = std::exchange(words, {});
   } else {
@@ -89,8 +89,8 @@ Result<sandbox::SealedReceipt> fetch_receipt(Remote& remote, const std::string& 
   return sealed;
 }
 
-// The receipts of the turns before, which a replay needs beside this one, as far as they are not there yet: under the names
-// that `membrane repl --seal` gives.
+// Fetches the missing receipts of the earlier turns, which a replay needs next to this one, under the names
+// that `membrane repl --seal` uses.
 Status save_turns_before(Remote& remote, const std::string& sandbox, const std::string& exec,
                          const std::string& folder) {
   std::set<std::string> there;
@@ -114,7 +114,7 @@ Status save_turns_before(Remote& remote, const std::string& sandbox, const std::
   return {};
 }
 
-// FILE and FILE.private, when the exec is over.
+// Writes FILE and FILE.private, when the exec is over.
 Status save_receipt(Remote& remote, const ExecOptions& options, const std::string& exec) {
   MEMBRANE_ASSIGN(const sandbox::SealedReceipt sealed, fetch_receipt(remote, options.id, exec));
   MEMBRANE_TRY(sandbox::write_receipt(options.seal_file, sealed));
@@ -134,7 +134,7 @@ Result<int> exec(const ExecOptions& options) {
   std::string id;
   RemoteRequest request;
   if (options.interactive) {
-    turn["background"] = true;  // whose id is known before it has printed anything
+    turn["background"] = true;  // so that its id is known before any output
     MEMBRANE_ASSIGN(const Json begun,
                     remote.send_json(json_request("POST", of_sandbox(options.id, {"exec"}), turn)));
     id = text_at(begun, "exec_id");
@@ -179,8 +179,8 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
                    "Membrane's, too; "
                    "write -- before those that are")
       ->type_name("[FILE] [ARGUMENT]");
-  CLI::Option* const input = command->add_option(
-      "--input", options->input, "What it reads from its standard input; - is this command's");
+  CLI::Option* const input =
+      command->add_option("--input", options->input, "Its standard input; - is this command's");
   input->type_name("FILE");
   command
       ->add_option(
@@ -188,20 +188,18 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
           "How long it may run, as 10s, from when it begins: the sandbox runs one after the other, and "
           "execs shows one that waits as queued")
       ->type_name("TIME");
-  command
-      ->add_option("--context", options->context,
-                   "The context of the sandbox to run it in, as context printed it")
+  command->add_option("--context", options->context, "The context to run it in, from membrane context")
       ->type_name("ID");
   command
       ->add_option("-w,--workdir", options->directory,
-                   "Where it begins, in a Linux sandbox (default: as the image says, or /root)")
+                   "Its working directory, in a Linux sandbox (default: as the image says, or /root)")
       ->type_name("DIR");
   add_repeatable(*command, "--env", options->environment,
                  "A variable of the environment, for this code alone; may be repeated")
       ->type_name("NAME=VALUE");
   CLI::Option* const background =
       command->add_flag("-d,--detach,--background", options->background,
-                        "Print the exec's id, and do not wait for it: logs, wait and cancel take it");
+                        "Print the exec's id, and do not wait for it (see logs, wait and cancel)");
   command
       ->add_option("--seal", options->seal_file,
                    "Write the receipt of it, FILE and FILE.private, and beside it those of the turns before")
@@ -213,7 +211,7 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
                  "Give it this command's standard input as it comes, while it runs")
       ->excludes(background)
       ->excludes(input);
-  command->add_flag("--json", options->json, "Print the report, once it is over");
+  command->add_flag("--json", options->json, "Print the report at the end");
   options->remote.add_to(*command);
   command->footer(
       "Prints what the code prints, as it comes, and the value of its last expression. The exit code is that "

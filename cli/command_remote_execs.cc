@@ -1,4 +1,4 @@
-// Of a service: execs, logs, wait, cancel.
+// Commands for a service: execs, logs, wait, cancel.
 
 #include <set>
 
@@ -37,7 +37,7 @@ Result<int> list(const ExecsOptions& options) {
   return kExitOk;
 }
 
-// Ctrl-C ends the waiting, and not the exec.
+// Ctrl-C ends the wait, not the exec.
 Result<int> wait(const ExecsOptions& options) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   agent::Interrupt interrupt;
@@ -51,12 +51,12 @@ Result<int> wait(const ExecsOptions& options) {
   return view.exit_code();
 }
 
-// As the list of execs has it, without its report, which may be long.
+// As the list of execs shows it, without its report, which may be long.
 Result<Json> find_exec(Remote& remote, const std::string& sandbox, const std::string& exec) {
   MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(sandbox, {"execs"})}));
   for (const Json& each : list_at(answer, "execs"))
     if (text_at(each, "exec_id") == exec) return each;
-  return remote.send_json({.path = of_sandbox(sandbox, {"execs", exec})});  // the service says why not
+  return remote.send_json({.path = of_sandbox(sandbox, {"execs", exec})});  // the service reports why not
 }
 
 Result<int> cancel(const ExecsOptions& options) {
@@ -80,7 +80,7 @@ struct LogOptions {
   bool is_followed = false;
 };
 
-// What those of the sandbox's execs print that were not shown yet. False: one of them still runs, and is not followed.
+// Shows the new output of the sandbox's execs. False: one of them still runs, and is not followed.
 Result<bool> show_execs(Remote& remote, const LogOptions& options, std::set<std::string>& shown) {
   MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(options.id, {"execs"})}));
   bool all = true;
@@ -99,7 +99,7 @@ Result<bool> show_execs(Remote& remote, const LogOptions& options, std::set<std:
   return all;
 }
 
-// What one exec prints. Ctrl-C leaves it running.
+// The output of one exec. Ctrl-C leaves it running.
 Result<int> show_exec(Remote& remote, const LogOptions& options) {
   MEMBRANE_ASSIGN(const Json exec, find_exec(remote, options.id, options.exec));
   if (text_at(exec, "state") != "done" && !options.is_followed) {
@@ -123,7 +123,7 @@ Result<int> show_logs(const LogOptions& options) {
   do {
     const auto all = show_execs(remote, options, shown);
     if (!all && all.error().code == ErrorCode::kCancelled) return kExitOk;
-    // Of a sandbox that is over there is nothing more.
+    // A sandbox that is over has nothing more.
     if (!all && all.error().code == ErrorCode::kNotFound && !shown.empty()) return kExitOk;
     if (!all) return std::unexpected(all.error());
     if (!*all) print(stderr, "an exec still runs: -f follows it\n");
@@ -168,10 +168,9 @@ void add_remote_logs(CLI::App& app, int& exit_code) {
       app.add_subcommand("logs", "Show what the execs of a sandbox of a service printed");
   const auto options = std::make_shared<LogOptions>();
   add_id(*command, options->id);
-  command->add_option("--exec", options->exec, "Only this one, as exec -d and execs print its id")
-      ->type_name("EXEC");
+  command->add_option("--exec", options->exec, "Only this exec, by its id")->type_name("EXEC");
   command->add_flag("-f,--follow", options->is_followed,
-                    "Go on with what comes, until Ctrl-C or the end of the exec or of the sandbox");
+                    "Follow further output, until Ctrl-C or the end of the exec or the sandbox");
   options->remote.add_to(*command);
   command->footer("Examples:\n  membrane logs $ID\n  membrane logs -f $ID --exec $EXEC");
   command->callback([options, &exit_code] { exit_code = finish(show_logs(*options)); });

@@ -1,4 +1,4 @@
-// Of a service: diff, patch.
+// Commands for a service: diff, patch.
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -44,7 +44,8 @@ Result<int> patch(const PatchOptions& options) {
 
 void add_common(CLI::App& command, PatchOptions& options) {
   command.add_option("id", options.id, "The sandbox")->required()->type_name("ID");
-  command.add_option("--directory", options.directory, "The directory that paths begin at (default: /)")
+  command
+      .add_option("--directory", options.directory, "The directory that paths are relative to (default: /)")
       ->type_name("PATH");
 }
 
@@ -53,15 +54,15 @@ void add_common(CLI::App& command, PatchOptions& options) {
 void add_remote_patch(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<PatchOptions>();
   CLI::App* const diff_command =
-      app.add_subcommand("diff", "Print what a Linux sandbox of a service has changed, as a git patch");
+      app.add_subcommand("diff", "Print the changes of a Linux sandbox of a service as a git patch");
   add_common(*diff_command, *options);
   diff_command
       ->add_option("--since", options->since,
-                   "What has changed since this snapshot (default: since the image that it began with)")
+                   "Show the changes since this snapshot (default: since its image)")
       ->type_name("SNAPSHOT");
   options->remote.add_to(*diff_command);
   diff_command->footer(
-      "Owners, empty directories, pipes, devices and what lies in a .git are no part of a patch.\n\n"
+      "A patch omits owners, empty directories, pipes, devices and the contents of .git directories.\n\n"
       "Examples:\n  membrane diff $ID\n"
       "  membrane cp -r repo $ID:/root/repo\n  SNAPSHOT=$(membrane snapshot $ID)\n"
       "  membrane diff $ID --since $SNAPSHOT --directory /root/repo | git -C repo apply");

@@ -1,4 +1,4 @@
-// Of a service: snapshots, snapshots rm, snapshots promote; templates, templates rm.
+// Commands for a service: snapshots, snapshots rm, snapshots promote; templates, templates rm.
 
 #include "cli/cli.h"
 #include "cli/command_remote.h"
@@ -74,20 +74,19 @@ Result<int> promote(const PromoteOptions& options) {
 }
 
 void add_remove(CLI::App& group, int& exit_code) {
-  CLI::App* const command =
-      group.add_subcommand("rm", "Remove snapshots; sandboxes that were made of them stay");
+  CLI::App* const command = group.add_subcommand("rm", "Remove snapshots; sandboxes created from them stay");
   const auto options = std::make_shared<RemoveOptions>();
   command->add_option("id", options->ids, "The snapshots")->required()->type_name("ID");
   options->remote.add_to(*command);
   command->footer(
-      "One that a template is made of is removed after it: membrane templates rm.\n\n"
+      "A snapshot with a template can be removed only after it: membrane templates rm.\n\n"
       "Example:\n  membrane snapshots rm $SNAPSHOT");
   command->callback([options, &exit_code] { exit_code = finish(remove(*options)); });
 }
 
 void add_promote(CLI::App& group, int& exit_code) {
-  CLI::App* const command = group.add_subcommand(
-      "promote", "Give a snapshot a name, by which create --template makes sandboxes of it");
+  CLI::App* const command =
+      group.add_subcommand("promote", "Name a snapshot, so that create --template can use it");
   const auto options = std::make_shared<PromoteOptions>();
   command->add_option("id", options->id, "The snapshot")->required()->type_name("ID");
   command->add_option("name", options->name, "Its name: lower-case letters, digits, and - _ .")
@@ -100,7 +99,7 @@ void add_promote(CLI::App& group, int& exit_code) {
 
 void add_remove_templates(CLI::App& group, int& exit_code) {
   CLI::App* const command = group.add_subcommand(
-      "rm", "Remove templates that snapshots were promoted to; the snapshots stay, and sandboxes of them");
+      "rm", "Remove templates made from snapshots; the snapshots and their sandboxes stay");
   const auto options = std::make_shared<RemoveOptions>();
   command->add_option("name", options->ids, "The templates")->required()->type_name("NAME");
   options->remote.add_to(*command);
@@ -109,12 +108,11 @@ void add_remove_templates(CLI::App& group, int& exit_code) {
 }
 
 void add_templates(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("templates", "List what a service makes sandboxes of");
+  CLI::App* const command = app.add_subcommand("templates", "List the templates of a service");
   const auto options = std::make_shared<SnapshotsOptions>();
   command->add_flag("--json", options->json, "Print them as JSON");
   options->remote.add_to(*command);
-  command->footer(
-      "The languages that it has, and the snapshots that were promoted.\n\nExample:\n  membrane templates");
+  command->footer("Its languages, and the snapshots that were promoted.\n\nExample:\n  membrane templates");
   add_remove_templates(*command, exit_code);
   command->callback([options, command, &exit_code] {
     if (command->get_subcommands().empty()) exit_code = finish(list_templates(*options), options->json);
@@ -124,8 +122,7 @@ void add_templates(CLI::App& app, int& exit_code) {
 }  // namespace
 
 void add_remote_snapshots(CLI::App& app, int& exit_code) {
-  CLI::App* const command =
-      app.add_subcommand("snapshots", "List the snapshots of a service that the token has");
+  CLI::App* const command = app.add_subcommand("snapshots", "List the token's snapshots in a service");
   const auto options = std::make_shared<SnapshotsOptions>();
   command->add_flag("--json", options->json, "Print them as JSON");
   options->remote.add_to(*command);

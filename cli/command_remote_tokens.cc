@@ -1,4 +1,4 @@
-// Of a service: tokens, tokens create, tokens rm.
+// Commands for a service: tokens, tokens create, tokens rm.
 
 #include "cli/cli.h"
 #include "cli/command_remote.h"
@@ -53,7 +53,7 @@ struct CreateOptions {
   bool json = false;
 };
 
-// {"NAME": AMOUNT} of "NAME=AMOUNT" words: sizes as 512MiB, counts as 1000 or 1e12.
+// {"NAME": AMOUNT} from "NAME=AMOUNT" words: sizes as 512MiB, counts as 1000 or 1e12.
 Result<Json> amounts_of(const std::vector<std::string>& words) {
   MEMBRANE_ASSIGN(const Json pairs, pairs_of("--quota", words));
   Json amounts = Json::object();
@@ -69,7 +69,7 @@ Result<Json> amounts_of(const std::vector<std::string>& words) {
 Result<int> create(const CreateOptions& options) {
   if (options.scopes.empty())
     return fail(ErrorCode::kInvalidArgument, "the token has no scope",
-                "Say what it may do, as --scope exec --scope sandboxes:read (--help names them all).");
+                "Name what it may do, as --scope exec --scope sandboxes:read (--help names them all).");
   Json spec = {{"name", options.name}, {"scopes", options.scopes}};
   if (!options.tenant.empty()) spec["tenant"] = options.tenant;
   SandboxFields fields;
@@ -97,17 +97,16 @@ Result<int> remove(const RemoveOptions& options) {
 
 void add_create(CLI::App& group, int& exit_code) {
   CLI::App* const command =
-      group.add_subcommand("create", "Make a token, and print it; it is not shown again");
+      group.add_subcommand("create", "Create a token, and print it; it is not shown again");
   const auto options = std::make_shared<CreateOptions>();
-  command->add_option("name", options->name, "What lists call it")->required()->type_name("NAME");
+  command->add_option("name", options->name, "Its name in lists")->required()->type_name("NAME");
   add_repeatable(*command, "--scope", options->scopes,
                  "What it may do, may be repeated: sandboxes:read, sandboxes:write, exec, files:read, "
                  "files:write, policy:widen, secrets, logs, approve; admin: all")
       ->type_name("SCOPE");
-  command->add_option("--ttl", options->ttl, "Until it is over, as 12h or 30d (never)")->type_name("TIME");
+  command->add_option("--ttl", options->ttl, "When it expires, as 12h or 30d (never)")->type_name("TIME");
   command
-      ->add_option("--tenant", options->tenant,
-                   "Whose sandboxes it sees and whose quotas it shares (a tenant of its own)")
+      ->add_option("--tenant", options->tenant, "The tenant whose sandboxes and quotas it shares (a new one)")
       ->type_name("TENANT");
   add_repeatable(*command, "--quota", options->quotas,
                  "What the sandboxes of its tenant may use together, may be repeated: sandboxes, "
@@ -123,8 +122,7 @@ void add_create(CLI::App& group, int& exit_code) {
 }
 
 void add_remove(CLI::App& group, int& exit_code) {
-  CLI::App* const command =
-      group.add_subcommand("rm", "Take tokens back; the sandboxes of their tenants stay");
+  CLI::App* const command = group.add_subcommand("rm", "Revoke tokens; the sandboxes of their tenants stay");
   const auto options = std::make_shared<RemoveOptions>();
   command->add_option("id", options->ids, "The tokens, by their ids")->required()->type_name("ID");
   options->remote.add_to(*command);
@@ -140,7 +138,8 @@ void add_remote_tokens(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "Print them as JSON");
   options->remote.add_to(*command);
   command->footer(
-      "It wants a token with the scope admin, as the owner's. tokens create makes one, tokens rm takes one "
+      "It needs a token with the scope admin, such as the owner's. tokens create creates one, tokens rm "
+      "revokes one "
       "back.\n\nExample:\n  membrane tokens");
   add_create(*command, exit_code);
   add_remove(*command, exit_code);

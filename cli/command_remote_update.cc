@@ -1,4 +1,4 @@
-// Of a service: info, update.
+// Commands for a service: info, update.
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -48,13 +48,13 @@ Result<Json> change_policy(Remote& remote, const UpdateOptions& options) {
   return remote.send_json(json_request("PATCH", path, json));
 }
 
-// The policy first: of the two it is what may be refused.
+// The policy first: it is the part that may be refused.
 Result<int> update(const UpdateOptions& options) {
-  Json change;  // all but the policy
+  Json change;  // everything except the policy
   MEMBRANE_TRY(put_fields(options.fields, change));
   if (change.is_null() && options.policy.is_empty())
     return fail(ErrorCode::kInvalidArgument, "there is nothing to change",
-                "Give what is to be different, as --ttl 10m.");
+                "Name what to change, as --ttl 10m.");
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   Json now;
   if (!options.policy.is_empty()) {
@@ -72,10 +72,10 @@ Result<int> update(const UpdateOptions& options) {
 
 void add_remote_info(CLI::App& app, int& exit_code) {
   CLI::App* const command =
-      app.add_subcommand("info", "Print as JSON what a service says of a sandbox, or its policy");
+      app.add_subcommand("info", "Print the service's information on a sandbox, or its policy, as JSON");
   const auto options = std::make_shared<InfoOptions>();
   add_id(*command, options->id);
-  command->add_flag("--policy", options->policy, "Print what it may do: a policy file in JSON");
+  command->add_flag("--policy", options->policy, "Print its policy, as a policy file in JSON");
   options->remote.add_to(*command);
   command->footer("Examples:\n  membrane info $ID\n  membrane info $ID --policy");
   command->callback([options, &exit_code] { exit_code = finish(info(*options)); });
@@ -86,24 +86,24 @@ void add_remote_update(CLI::App& app, int& exit_code) {
       app.add_subcommand("update", "Change a sandbox of a service, and print when it will end");
   const auto options = std::make_shared<UpdateOptions>();
   add_id(*command, options->id);
-  command->add_option("--ttl", options->fields.ttl, "It is ended after this time from now, as 10m, 1h or 2d")
+  command->add_option("--ttl", options->fields.ttl, "Its time to live from now, as 10m, 1h or 2d")
       ->type_name("TIME");
   command
       ->add_option("--idle-timeout", options->fields.idle_timeout,
-                   "It is ended after so long without anything to do; 0s: it is not")
+                   "End it after this time without use; 0s: never")
       ->type_name("TIME");
   add_repeatable(*command, "--label", options->fields.labels,
-                 "A label, in the place of all that it has; may be repeated")
+                 "A label, replacing all existing ones; may be repeated")
       ->type_name("LABEL");
   add_repeatable(*command, "--metadata", options->fields.metadata,
-                 "A word of yours on it, in the place of all that it has; may be repeated")
+                 "Metadata, replacing all that exists; may be repeated")
       ->type_name("NAME=VALUE");
   add_repeatable(*command, "--env", options->fields.environment,
-                 "A variable, in the place of its whole environment; may be repeated")
+                 "A variable, replacing its whole environment; may be repeated")
       ->type_name("NAME=VALUE");
   options->policy.add_to(*command, PolicyOptions::Of::kService, PolicyOptions::Kinds::kBoth);
   options->remote.add_to(*command);
-  command->add_flag("--json", options->json, "Print what the service says of it");
+  command->add_flag("--json", options->json, "Print the service's answer");
   command->footer(
       "--policy and --allow are the whole policy from then on, but for limits that they do not name; limits "
       "alone\nleave the grants as they are. A new policy stops what runs. More than the sandbox has is for "

@@ -1,8 +1,8 @@
-// membrane repl: a session in a language, entry after entry; state stays between them.
+// membrane repl: a session in a language, one entry at a time; state persists between them.
 //
-// A line that opens something (a bracket, a block, a text over several lines) goes on until it is closed and, for a
-// block of Python, until an empty line. So does one of which the language says that it goes on. Some lines that begin with
-// a colon or a slash are commands (agent/meta_commands.h).
+// A line that opens something (a bracket, a block, a text over several lines) continues until it is closed
+// and, for a block of Python, until an empty line. So does one that the language reports as incomplete. Some
+// lines that begin with a colon or a slash are commands (agent/meta_commands.h).
 
 #include <algorithm>
 #include <cctype>
@@ -45,10 +45,10 @@ struct Options {
 struct Open {
   int brackets = 0;
   bool in_text = false;   // of several lines
-  bool in_block = false;  // the last line ended in a colon, or what follows is indented
+  bool in_block = false;  // the last line ended in a colon, or was indented
 };
 
-// Reads brackets and texts as Python and JavaScript have them; a guess, and an empty line ends what it got wrong.
+// Scans brackets and texts as in Python and JavaScript; a guess, and an empty line ends what it got wrong.
 Open open_at_end(std::string_view entry) {
   Open open;
   for (size_t i = 0; i < entry.size(); ++i) {
@@ -78,7 +78,7 @@ Open open_at_end(std::string_view entry) {
   return open;
 }
 
-// Whether a line that follows an empty one belongs to the block before it.
+// Whether a line after an empty one belongs to the block before it.
 bool goes_on_with(std::string_view line) {
   if (line.starts_with(' ') || line.starts_with('\t')) return true;
   const std::string_view word = line.substr(0, line.find_first_of(" :"));
@@ -88,10 +88,9 @@ bool goes_on_with(std::string_view line) {
 
 class Repl {
  public:
-  // `is_person`: an empty line ends a block, as people know it. Otherwise it is one of the block when the next line is,
-  // as in a file, and two of them end it.
-  // With `history_file` what was typed is kept for later sessions; "" keeps it for this one.
-  // With `receipts` each entry is sealed.
+  // `is_person`: an empty line ends a block, as people expect. Otherwise an empty line belongs to the block
+  // if the next line does, as in a file, and two of them end it. `history_file` stores the typed lines for
+  // later sessions; "" keeps them for this one. With `receipts` each entry is sealed.
   Repl(const Options& options, policy::Policy policy, std::optional<Receipts> receipts, agent::LineReader& in,
        bool is_person, std::string history_file)
       : options_(options),
@@ -155,7 +154,7 @@ class Repl {
     return {};
   }
 
-  // What would take a sealed session to where its receipts do not lead.
+  // Commands that would break the chain of receipts of a sealed session.
   [[nodiscard]] bool is_refused_when_sealed(agent::Meta meta) const {
     using enum agent::Meta;
     return receipts_ && (meta == kFork || meta == kBack || meta == kPause);
@@ -166,7 +165,7 @@ class Repl {
     if (const Status kept = history_.add(entry); !kept) print(stderr, "[" + kept.error().to_string() + "]\n");
   }
 
-  // What the tab key finds: commands, names of the session, and the spaces that a block begins with.
+  // Completions of the tab key: commands, names of the session, and the indentation of a block.
   agent::Completions complete(std::string_view before) {
     if (before.starts_with(':') || before.starts_with('/'))
       if (auto names = agent::metas_for(agent::MetaPlace::kSession, before); !names.empty())
@@ -194,13 +193,13 @@ class Repl {
     return false;
   }
 
-  // Who reads code as text knows itself where it ends, and waits for the rest.
+  // A language that parses code itself knows where it ends, and waits for the rest.
   [[nodiscard]] bool takes_lines() const {
     const lang::Package& package = template_->package();
     return package.driver == lang::Driver::kStdin && package.frame == lang::Frame::kText;
   }
 
-  // A program that reads its input to the end has an entry of several lines, which an empty line ends.
+  // For a program that reads its input to the end, an entry of several lines ends at an empty line.
   [[nodiscard]] bool takes_texts() const {
     return template_->package().driver == lang::Driver::kStdin &&
            template_->package().frame == lang::Frame::kEof;
@@ -212,7 +211,7 @@ class Repl {
     return agent::LineEvent::kLine;
   }
 
-  // After an empty line in a block: whether the block goes on. The line that says so is read again.
+  // After an empty line in a block: whether the block continues. The line that decides this is read again.
   bool block_goes_on() {
     if (is_person_) return false;
     std::string line;
@@ -226,7 +225,7 @@ class Repl {
   bool read_entry(std::string& entry) {
     entry = std::exchange(unfinished_, {});
     may_go_on_ = false;
-    bool in_block = false;  // before the line that is read
+    bool in_block = false;  // before the current line
     std::string line;
     for (;;) {
       switch (read_line(entry.empty(), line)) {
@@ -251,11 +250,12 @@ class Repl {
     }
   }
 
-  // `used_before` is of the entry, and was told before.
+  // `used_before` belongs to the entry, and was reported before.
   void show(const sandbox::Report& report, uint64_t used_before = 0) {
     fuel_last_ = report.fuel_used;
     fuel_all_ += report.fuel_used - std::min(report.fuel_used, used_before);
-    // An entry that ended the program ends the session, as in the language's own REPL; another program ended by itself.
+    // An entry that ended the program ends the session, as in the language's own REPL; otherwise another
+    // program ended by itself.
     if (report.exit_code && driver() != lang::Driver::kStdin && report.outcome == sandbox::Outcome::kOk) {
       ended_ = true;
       exit_code_ = std::clamp(*report.exit_code, 0, 255);
@@ -275,7 +275,7 @@ class Repl {
     if (report.output_bytes_cut != 0)
       print(stderr, std::to_string(report.output_bytes_cut) +
                         " bytes of output were cut: the output limit is reached\n");
-    if (session_->paused_at_fuel()) print("paused; :go lets it go on\n");
+    if (session_->paused_at_fuel()) print("paused; :go resumes it\n");
     std::fflush(stdout);
   }
 
@@ -294,7 +294,7 @@ class Repl {
       return true;
     }
     if (is_refused_when_sealed(line.command->meta)) {
-      print(stderr, "a sealed session goes from turn to turn: it is neither forked nor paused\n");
+      print(stderr, "a sealed session can be neither forked nor paused\n");
       return true;
     }
     switch (line.command->meta) {
@@ -388,9 +388,9 @@ class Repl {
   bool is_person_;
   bool colour_;  // of errors
   agent::History history_;
-  std::optional<std::string> ahead_;  // a line that was read, and belongs to what comes next
-  std::string unfinished_;            // what the language said goes on
-  bool may_go_on_ = false;            // the entry that was read: an empty line ends it in any case
+  std::optional<std::string> ahead_;  // a line already read, which belongs to the next entry
+  std::string unfinished_;            // an entry that the language reported as incomplete
+  bool may_go_on_ = false;            // if false, an empty line ends the entry in any case
   std::optional<uint64_t> pause_fuel_;
   uint64_t fuel_last_ = 0, fuel_all_ = 0;
   bool ended_ = false;  // by an entry
@@ -431,13 +431,12 @@ Result<int> run(const Options& options) {
 
 void add_repl(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("repl", "A session in a language: state stays between entries, and can be forked");
+  CLI::App* const command = app.add_subcommand(
+      "repl", "Start a session in a language: state persists between entries, and can be forked");
   command
-      ->add_option("language,--lang", options->language,
-                   "python, js, or a language that was added (default: python)")
+      ->add_option("language,--lang", options->language, "python, js, or an added language (default: python)")
       ->type_name("LANGUAGE");
-  command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
+  command->add_option("--tier", options->tier, "What runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
   command->add_flag(
       "--json", options->json,

@@ -1,4 +1,4 @@
-// membrane replay: what a receipt is of, run again from its private part.
+// membrane replay: repeats the run of a receipt from its private part.
 
 #include <atomic>
 #include <csignal>
@@ -29,20 +29,20 @@ struct Options {
   bool in_process = false;
 };
 
-// What came of one run, or of a session up to a turn.
+// The result of one run, or of a session up to a turn.
 struct Outcome {
   std::string file;
   sandbox::Replayed replayed;
-  std::vector<sandbox::RefusedCall> refused;  // of the last turn, by --policy
+  std::vector<sandbox::RefusedCall> refused;  // in the last turn, by --policy
 };
 
-Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::WantedTemplate& wanted,
+Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::TemplateRequest& request,
                                                                engine::Tier tier) {
-  // Never taken apart: the process is about to end, and a language is large.
+  // Never destroyed: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(tier));
-  MEMBRANE_ASSIGN(auto opened, wanted.program.empty() ? languages->open_for_session(wanted.language)
-                                                      : languages->open(wanted.language, wanted.program));
-  return PackageOptions().provide(std::move(opened), wanted.policy, "", &interrupted);
+  MEMBRANE_ASSIGN(auto opened, request.program.empty() ? languages->open_for_session(request.language)
+                                                       : languages->open(request.language, request.program));
+  return PackageOptions().provide(std::move(opened), request.policy, "", &interrupted);
 }
 
 // Where the programs run.
@@ -59,7 +59,7 @@ void run_in(const worker::Guests& guests, sandbox::ReplayOptions& options) {
   };
 }
 
-// What --policy would have refused.
+// The calls that --policy would have refused.
 Status judge(const sandbox::SealedRun& run, const Options& options, Outcome& outcome) {
   if (options.policy_file.empty()) return {};
   MEMBRANE_ASSIGN(const policy::Policy policy,
@@ -82,8 +82,8 @@ Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys
   }
   sandbox::ReplayOptions replay_options;
   MEMBRANE_ASSIGN(replay_options.tier, tier_of(options.tier));
-  replay_options.open = [&](const sandbox::WantedTemplate& wanted) {
-    return open_template(wanted, replay_options.tier);
+  replay_options.open = [&](const sandbox::TemplateRequest& request) {
+    return open_template(request, replay_options.tier);
   };
   replay_options.cancel = &interrupted;
   run_in(guests, replay_options);
@@ -92,7 +92,7 @@ Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys
   return outcome;
 }
 
-// The receipts to replay: of a task, those of its programs; a turn replays those before it.
+// The receipts to replay: for a task, those of its programs; a turn replays the earlier ones too.
 Result<std::vector<std::string>> files_of(const Options& options, const sandbox::KeyRing& keys) {
   MEMBRANE_ASSIGN(const sandbox::Receipt receipt, sandbox::read_receipt(options.file));
   MEMBRANE_TRY(sandbox::verify(receipt, keys));
@@ -107,7 +107,7 @@ Result<std::vector<std::string>> files_of(const Options& options, const sandbox:
     if (const auto found = sandbox::read_receipt(file); found && wanted.erase(found->digest) != 0)
       files.push_back(file);
   if (wanted.empty()) return files;
-  return fail(ErrorCode::kNotFound, "the receipt " + *wanted.begin() + " of the task is not beside it",
+  return fail(ErrorCode::kNotFound, "the receipt " + *wanted.begin() + " of the task is missing",
               "Put the receipts of the task's programs into its directory.");
 }
 
@@ -164,14 +164,14 @@ void add_replay(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand(
       "replay", "Run again what a receipt is of, without the world, and say whether the same comes out");
-  command->add_option("file", options->file, "The receipt; its private part is beside it")
+  command->add_option("file", options->file, "The receipt; its private part must be next to it")
       ->type_name("FILE")
       ->required();
   command
       ->add_option("--policy", options->policy_file,
                    "Say also which calls of the run this policy would have refused (TOML or JSON)")
       ->type_name("FILE");
-  command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
+  command->add_option("--tier", options->tier, "What runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
   add_in_process(*command, options->in_process);
   options->keys.add_to(*command);

@@ -25,15 +25,15 @@
 #include "cli/out_directory.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
-#include "engine/region_pool.h"
+#include "engine/memory/region_pool.h"
 #include "host/journal_file.h"
 #include "lang/language_names.h"
 #include "linux/platform/trap/host_file.h"
 #include "policy/granted_files.h"
 #include "sandbox/languages.h"
+#include "sandbox/report_building.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
-#include "sandbox/telling.h"
 #include "wasi/text_stream.h"
 #include "worker/worker.h"
 
@@ -43,7 +43,8 @@ namespace {
 std::atomic<bool> interrupted = false;
 
 constexpr uint64_t kMaxJournalBytes = 1u << 30;
-// Of a program, unless a policy or --module says otherwise: more than the library's default, since the person names it.
+// The limit for a program, unless a policy or --module says otherwise: more than the library's default, since
+// the user names the program.
 constexpr uint64_t kUsualProgramBytes = 256u << 20;
 constexpr uint64_t kMaxProgramBytes = 1u << 30;  // whatever the limit
 
@@ -52,11 +53,11 @@ constexpr uint64_t kMaxSnapshotBytes = 16ull << 30;
 struct Options {
   bool is_thaw = false;
   std::string file;
-  std::optional<std::string> text;  // of -e; an empty program is one
-  std::string language;             // "" for the one that the program's name tells
+  std::optional<std::string> text;  // from -e; may be empty
+  std::string language;             // "" to derive it from the program's name
   std::optional<std::string> entry;
   std::vector<std::string> arguments;
-  std::vector<std::string> environment;  // NAME=VALUE, or NAME for the value that the host's has
+  std::vector<std::string> environment;  // NAME=VALUE, or NAME for the host's value
   std::string input_file;
   std::string journal_file;
   std::string replay_file;
@@ -70,7 +71,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool in_process = false;
-  std::string kind;            // "" for that of the program
+  std::string kind;            // "" for the program's kind
   std::string image;           // of --kind linux
   std::string directory;       // the same
   std::string diff_file;       // the same
@@ -97,7 +98,7 @@ Result<sandbox::Program> program_of(const Options& options) {
   return program;
 }
 
-// The model behind ai.*, when the policy grants it and the environment names one.
+// The model for ai.*, if the policy grants it and the environment names one.
 Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& policy) {
   if (!policy.ai) return nullptr;
   MEMBRANE_ASSIGN(agent::ModelConfig config,
@@ -105,10 +106,10 @@ Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& poli
   return agent::ModelClient::create(std::move(config));
 }
 
-// "wat" and "wasm" are the engine's own; any other is a session of that language.
+// "wat" and "wasm" are the engine's own; any other name is a session of that language.
 bool is_of_engine(const std::string& language) { return language == "wat" || language == "wasm"; }
 
-// What only a module has.
+// Options that only a module has.
 Status check_for_language(const Options& options, const std::string& language) {
   const auto refused = [&](const char* what, const char* instead) {
     return fail(ErrorCode::kInvalidArgument,
@@ -127,7 +128,8 @@ Status check_for_language(const Options& options, const std::string& language) {
 // Null: programs run in this process.
 using OwnWorker = std::shared_ptr<worker::Worker>;
 
-// The worker opens the language's warm image, or the packages over it; what is not there yet is made here.
+// The worker opens the language's warm image, or that of the packages over it; a missing image is created
+// here.
 Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::Languages& languages,
                                       const Options& options, const std::string& language,
                                       const sandbox::Program& program, sandbox::RunOptions& run_options,
@@ -159,7 +161,7 @@ Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::Languages&
   MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
                                                    &interrupted));
   if (seal != nullptr) seal->in_language(opened, run_options.policy, turn);
-  engine::RegionPool::instance().keep_none();  // nobody comes after this program
+  engine::RegionPool::instance().keep_none();  // no other guest follows
   return sandbox::Session::create(std::move(opened), std::move(run_options));
 }
 
@@ -173,10 +175,10 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                 "the program has " + std::to_string(program.source.size()) + " bytes, and the limit is " +
                     std::to_string(limit),
                 "Make it smaller, or raise --module.");
-  // Never taken apart: the process is about to end, and a language is large.
+  // Never destroyed: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(const auto located, languages->locate(language, program.source));
-  std::string input;  // of others than Python and JavaScript, which read it as they ask
+  std::string input;  // for languages other than Python and JavaScript, which read on demand
   if (!options.input_file.empty() && located.package.driver == lang::Driver::kStdin) {
     MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
   }
@@ -201,17 +203,17 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   return report;
 }
 
-// What the program writes, as it comes: byte for byte into a pipe or a file, on a terminal made printable.
+// The program's output as it comes: byte for byte into a pipe or a file, made printable on a terminal.
 class Output {
  public:
   Output() : is_one_file_(same_file(stdout, stderr)) {}
 
   void write_out(std::string_view bytes) { write(stdout, out_, bytes); }
   void write_error(std::string_view bytes) {
-    if (is_one_file_) std::fflush(stdout);  // in the order in which it was written
+    if (is_one_file_) std::fflush(stdout);  // keeps the order of output
     write(stderr, error_, bytes);
   }
-  // The program is over: what is left of a character.
+  // The program is over: prints what is left of a character.
   void finish() {
     print(stdout, out_.finish());
     std::fflush(stdout);
@@ -228,7 +230,7 @@ class Output {
   wasi::TextStream out_, error_;
 };
 
-// What only --out brings back.
+// Files and images that only --out writes.
 bool has_files(const sandbox::Report& report) {
   const auto has_image = [](const sandbox::RichValue& value) {
     return std::ranges::any_of(value,
@@ -240,7 +242,7 @@ bool has_files(const sandbox::Report& report) {
 void show(const sandbox::Report& report, const Options& options) {
   if (options.json) return print_json(sandbox::render_json(report, is_terminal(stdout)));
   sandbox::Report rest = report;
-  rest.stdout_text.clear();  // was printed as it came, as was stderr
+  rest.stdout_text.clear();  // already printed, like stderr
   rest.stderr_text.clear();
   bool in_line = !report.stdout_text.empty() && !report.stdout_text.ends_with('\n');
   for (const sandbox::ReportValue& value : rest.results) {
@@ -248,7 +250,7 @@ void show(const sandbox::Report& report, const Options& options) {
     in_line = false;
   }
   rest.results.clear();
-  if (!rest.value.empty()) {  // of a language: the value of its last expression
+  if (!rest.value.empty()) {  // in a language: the value of its last expression
     print(stdout, (in_line ? "\n" : "") + rest.result + "\n");
     rest.result.clear();
     in_line = false;
@@ -262,22 +264,22 @@ void show(const sandbox::Report& report, const Options& options) {
     print(stderr, "hint: --out DIR brings back its files and images\n");
 }
 
-// What --freeze-after says, written like --fuel.
+// The value of --freeze-after, written like --fuel.
 Result<std::optional<uint64_t>> freeze_after(const Options& options) {
   if (options.freeze_after.empty() != options.snapshot_file.empty())
     return fail(ErrorCode::kInvalidArgument, "--freeze-after and --snapshot go together",
-                "Give both: when to freeze, and the file to write.");
+                "Use both: when to freeze, and the file to write.");
   if (options.freeze_after.empty()) return std::optional<uint64_t>();
-  if (options.freeze_after == "0") return 0;  // before the first instruction; as a limit it would be refused
+  if (options.freeze_after == "0") return 0;  // before the first instruction; invalid as a limit
   policy::Limits limits;
   if (const Status set = policy::set_limit(limits, "fuel", options.freeze_after); !set)
     return fail(ErrorCode::kInvalidArgument,
-                "--freeze-after " + options.freeze_after + " is no amount of fuel",
+                "--freeze-after " + options.freeze_after + " is not an amount of fuel",
                 "Write it as 1000000 or 2e9.");
   return limits.fuel;
 }
 
-// What is run: a program and its language, or a snapshot, which is of the engine's.
+// What to run: a program and its language, or a snapshot, which is the engine's.
 struct Source {
   sandbox::Program program;
   std::string language = "wasm";
@@ -309,8 +311,7 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
     const bool is_engines = is_of_engine(source.language);
     if (is_engines && options.packages.given())
       return fail(ErrorCode::kInvalidArgument,
-                  "--with is for programs in a language, and this one is " + source.language,
-                  "Leave it out.");
+                  "--with is for programs in a language, and this one is " + source.language, "Remove it.");
     if (is_engines)
       return worker ? worker->run(source.program, run_options) : sandbox::run(source.program, run_options);
     return run_in_language(options, source.language, source.program, run_options, worker, seal);
@@ -320,14 +321,14 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
   return worker ? worker->thaw(snapshot, run_options) : sandbox::thaw(snapshot, run_options);
 }
 
-// The first text in quotes of a message; "" for none.
+// The first quoted text of a message; "" if none.
 std::string first_in_quotes(std::string_view text) {
   const size_t begin = text.find('\'');
   const size_t end = begin == std::string_view::npos ? begin : text.find('\'', begin + 1);
   return end == std::string_view::npos ? "" : std::string(text.substr(begin + 1, end - begin - 1));
 }
 
-// Whether there is such a module below the folder, as the two languages look for it.
+// Whether the directory contains such a module, as the two languages look for it.
 bool is_module_in(const std::filesystem::path& folder, const std::filesystem::path& module, bool is_python) {
   namespace fs = std::filesystem;
   constexpr const char* kOfPython[] = {".py"};
@@ -339,8 +340,8 @@ bool is_module_in(const std::filesystem::path& folder, const std::filesystem::pa
       [&](const char* ending) { return fs::is_regular_file(folder / (module.string() + ending), failed); });
 }
 
-// A module that the program did not find, and that stands beside it. JavaScript's message names a flag with a directory
-// to be filled in: that is done.
+// For a module that the program did not find, and that is next to it. JavaScript's message names a flag with
+// a directory to fill in: this does that.
 bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error) {
   namespace fs = std::filesystem;
   const bool is_python = error.code == "ModuleNotFoundError";
@@ -353,21 +354,21 @@ bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error)
   const fs::path here = folder.empty() ? fs::path(".") : folder;
   if (!is_module_in(here, module, is_python)) return is_python;
   const std::string flag = "--dir " + here.string() + ":/:ro";
-  error.hint = name + " is beside the program, and not granted: " + flag + " gives it to the program.";
+  error.hint = name + " is next to the program, and not granted: " + flag + " grants it.";
   for (std::string* const text : {&error.message, &error.traceback})
     for (size_t at; (at = text->find("--allow fs:read:HOST_DIRECTORY:")) != std::string::npos;)
       text->replace(at, text->find_first_of(" '\n", at + sizeof "--allow") - at, flag);
   return true;
 }
 
-// A path of this machine without symbolic links followed, without a slash at its end.
+// A path of this machine, without following symbolic links and without a trailing slash.
 std::filesystem::path absolute_path(const std::filesystem::path& path) {
   std::error_code failed;
   const std::filesystem::path absolute = std::filesystem::absolute(path, failed).lexically_normal();
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
-// Where the program sees a file of this machine: "/data/x.csv" of "data/x.csv". "" where no grant has it.
+// Where the program sees a file of this machine: "/data/x.csv" for "data/x.csv". "" if no grant covers it.
 std::string seen_at(const policy::Policy& policy, const std::filesystem::path& path) {
   const std::filesystem::path wanted = absolute_path(path);
   for (const policy::FsGrant& grant : policy.fs) {
@@ -379,14 +380,14 @@ std::string seen_at(const policy::Policy& policy, const std::filesystem::path& p
   return "";
 }
 
-// Of a path below the working directory that is not granted: the flag that grants it, or that it is not here at all.
+// For a path below the working directory that is not granted: the flag that grants it, or that it does not
+// exist here either.
 std::string hint_at_path_below(const std::filesystem::path& path, const policy::Policy& policy,
                                const std::string& hint) {
   namespace fs = std::filesystem;
   std::error_code failed;
   const auto here = [](const fs::path& what, const std::string& grant) {
-    return what.string() + " is here, and not granted: " + policy::allow_flag(grant) +
-           " gives it to the program.";
+    return what.string() + " is here, and not granted: " + policy::allow_flag(grant) + " grants it.";
   };
   const fs::path below = path.lexically_normal();
   const fs::path folder = below.has_parent_path() ? below.parent_path() : below;
@@ -400,9 +401,9 @@ std::string hint_at_path_below(const std::filesystem::path& path, const policy::
          (policy.fs.empty() ? "" : " " + sandbox::granted_directories(policy));
 }
 
-// What a program in a language looked for in vain may be here, and seen elsewhere or not granted: a file of a grant, a file
-// below the working directory, or a module beside the program. Of other places nothing is said: what there is on this machine
-// is no program's business.
+// A file that a program in a language did not find may exist here, and be visible elsewhere or not granted: a
+// file of a grant, a file below the working directory, or a module next to the program. Nothing is said of
+// other places: a program must not learn what exists on this machine.
 void hint_at_file_here(const Options& options, const policy::Policy& policy, sandbox::Report& report) {
   namespace fs = std::filesystem;
   if (report.errors.empty()) return;
@@ -422,22 +423,22 @@ void hint_at_file_here(const Options& options, const policy::Policy& policy, san
   error.hint = hint_at_path_below(path, policy, error.hint);
 }
 
-// The program's input: what --input names, else standard input, unless the program itself came from there. At a terminal a
-// program in a language has none: what it reads is at its end.
+// The program's input: what --input names, else standard input, unless the program itself came from there. At
+// a terminal a program in a language has none: reads return the end of file.
 Result<std::optional<InputSource>> input_of(const Options& options, bool is_engines) {
   if (options.input_file.empty() && !is_engines && is_terminal(stdin)) return std::optional<InputSource>();
   const std::string path = options.input_file.empty() ? "-" : options.input_file;
   if (path == "-" && options.file == "-") {
     if (options.input_file.empty()) return std::optional<InputSource>();
     return fail(ErrorCode::kInvalidArgument, "standard input cannot be both the program and its input",
-                "Give one of the two as a file.");
+                "Pass one of the two as a file.");
   }
   MEMBRANE_ASSIGN(InputSource source, InputSource::open(path));
   return std::optional<InputSource>(std::move(source));
 }
 
-// What does not come from a file that can be read twice is taken into memory. Reading it has as much time as the run
-// that it answers.
+// Input that is not a rereadable file is read into memory. Reading it may take as long as the run that it is
+// for.
 Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& path,
                                                           const policy::Limits& limits) {
   using Clock = std::chrono::steady_clock;
@@ -458,7 +459,7 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
               "Raise --wall.");
 }
 
-// What only the other kinds have is refused, not ignored.
+// Options that only the other kinds have are refused, not ignored.
 Status check_for_linux(const Options& options) {
   const std::pair<bool, const char*> absent[] = {{!options.language.empty(), "--lang"},
                                                  {options.entry.has_value(), "--invoke"},
@@ -474,21 +475,21 @@ Status check_for_linux(const Options& options) {
   for (const auto& [is_given, name] : absent)
     if (is_given)
       return fail(ErrorCode::kUnsupported, std::string(name) + " is not for --kind linux",
-                  "Leave it out; docs/linux.md says what this kind has.");
+                  "Remove it; docs/linux.md lists the options of this kind.");
   if (!options.has_terminal) return {};
   if (!options.seal_file.empty())
     return fail(ErrorCode::kUnsupported, "what is typed on a terminal is not sealed",
                 "Leave --tty or --seal out.");
   if (options.json)
     return fail(ErrorCode::kInvalidArgument, "--json keeps what a command prints, and --tty shows it",
-                "Leave one of them out.");
+                "Remove one of them.");
   if (!options.input_file.empty())
     return fail(ErrorCode::kInvalidArgument,
-                "with --tty the terminal is the input, and --input names another", "Leave one of them out.");
+                "with --tty the terminal is the input, and --input names another", "Remove one of them.");
   return {};
 }
 
-// The file of --input as it is, not read: standard input for "" and "-".
+// The file of --input, unread: standard input for "" and "-".
 class HostInput {
  public:
   static Result<HostInput> open(const std::string& path) {
@@ -500,7 +501,7 @@ class HostInput {
     return input;
   }
   [[nodiscard]] int number() const { return file_ ? file_.number() : STDIN_FILENO; }
-  // All that there is of it, for a receipt: it is read to its end first. A terminal gives nothing.
+  // The whole input, for a receipt: it is read to its end first. A terminal gives nothing.
   Result<std::string> read_all(uint64_t most_bytes) {
     std::string bytes;
     if (!file_ && is_terminal(stdin)) return bytes;
@@ -515,13 +516,13 @@ class HostInput {
       bytes.append(piece, 0, static_cast<size_t>(count));
       if (bytes.size() > most_bytes)
         return fail(ErrorCode::kExhausted, "the input has more than " + std::to_string(most_bytes) + " bytes",
-                    "Leave --seal out, or raise --bytes-in.");
+                    "Remove --seal, or raise --bytes-in.");
     }
     linux::HostFile again(memfd_create("membrane-input", MFD_CLOEXEC));
     for (size_t at = 0; again && at < bytes.size();) {
       const ssize_t done =
           ::pwrite(again.number(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-      if (done <= 0) return fail(ErrorCode::kExhausted, "there is no memory for the command's input");
+      if (done <= 0) return fail(ErrorCode::kExhausted, "there is not enough memory for the command's input");
       at += static_cast<size_t>(done);
     }
     file_ = std::move(again);
@@ -538,7 +539,7 @@ std::vector<std::string> shell_command(std::string script, std::string name) {
           std::move(script), std::move(name)};
 }
 
-// The first line of a script for a shell: of sh, bash and dash, however they are found.
+// Whether the first line names a shell: sh, bash or dash, however they are found.
 bool is_for_shell(std::string_view script) {
   if (!script.starts_with("#!")) return false;
   std::string_view line = script.substr(2, script.find('\n') - 2);
@@ -554,13 +555,13 @@ bool is_shell_file(const std::string& path) {
   return is_for_shell(head);
 }
 
-// Where no kind is named, the least powerful one that serves: what is no file here is a command of an image, and a script for a shell
-// wants one. Why it is Linux; "" when it is not.
+// If no kind is named, chooses the least powerful one that works: a word that is not a file here is a command
+// of an image, and a shell script needs one. Returns why it is Linux; "" when it is not.
 std::string why_linux(const Options& options) {
   if (!options.image.empty()) return "--image names one";
   if (options.text || options.file.empty() || options.file == "-" || !options.language.empty()) return "";
   std::error_code error;
-  // A directory is no program: `node -v` where there is a directory node.
+  // A directory is not a program: `node -v` in a place with a directory node.
   if (!std::filesystem::exists(options.file, error) || std::filesystem::is_directory(options.file, error))
     return options.file.find_first_of("./") == std::string::npos
                ? "there is no file " + options.file + " here, and a command may have that name"
@@ -568,8 +569,8 @@ std::string why_linux(const Options& options) {
   return is_shell_file(options.file) ? options.file + " is a script for a shell" : "";
 }
 
-// Whether what stands in a command's place is a script of this machine for the sandbox's shell. Where the kind is named, a path is one of
-// the sandbox, and so is a name that is none of a script.
+// Whether the word in a command's place is a script of this machine for the sandbox's shell. If the kind is
+// named, a path belongs to the sandbox, and so does a name that is not a script's.
 bool is_script_here(const Options& options, bool is_guessed) {
   if (options.text || options.file.empty()) return false;
   if (options.file == "-") return true;
@@ -578,7 +579,7 @@ bool is_script_here(const Options& options, bool is_guessed) {
   return std::filesystem::is_regular_file(options.file, error) && is_shell_file(options.file);
 }
 
-// What was to be run is no program of the sandbox, but a file of this machine.
+// The word to run is not a program of the sandbox, but a file of this machine.
 void hint_at_host_file(const Options& options, const policy::Policy& policy, bool is_guessed,
                        sandbox::Report& report) {
   constexpr int kNotThere = 127;
@@ -590,7 +591,7 @@ void hint_at_host_file(const Options& options, const policy::Policy& policy, boo
   const bool is_image_named = !options.image.empty();
   if (!std::filesystem::is_regular_file(options.file, error)) {
     if (options.arguments.empty() && options.file.contains(' '))
-      hint = "A command and its arguments are several words; a script for the shell is given with -e.";
+      hint = "A command and its arguments are several words; pass a script for the shell with -e.";
     else if (is_guessed && !is_image_named)
       hint = "There is no file " + options.file + " here, and no such program in the image.";
     return;
@@ -631,7 +632,7 @@ Result<std::vector<std::string>> linux_words(const Options& options, bool is_scr
   return words;
 }
 
-// Programs that talk to a person, when nothing tells them what to do.
+// Programs that talk to a person when nothing tells them what to do.
 bool wants_terminal(const Options& options) {
   constexpr std::string_view kOnes[] = {"bash", "sh",   "python3", "python", "node",
                                         "irb",  "psql", "sqlite3", "gdb"};
@@ -643,7 +644,7 @@ bool wants_terminal(const Options& options) {
   return is_one(kEditors) || (is_one(kOnes) && options.arguments.empty());
 }
 
-// `--kind linux`: the words are a command, not a program's file. `why`: the reason, where nobody named the kind.
+// `--kind linux`: the words are a command, not a program's file. `why`: the reason, if no kind was named.
 Result<int> run_in_linux(const Options& options, const std::string& why) {
   LinuxCommand command;
   const bool is_guessed = !why.empty() && options.image.empty(),
@@ -682,8 +683,7 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   if (!options.json) {
     command.on_output = [&](std::string_view bytes) {
       output.write_out(bytes);
-      std::fflush(
-          stdout);  // who reads a pipe or a file sees it as it comes, whatever becomes of this process
+      std::fflush(stdout);  // readers of a pipe or file see it at once, even if this process dies
     };
     command.on_error = [&](std::string_view bytes) { output.write_error(bytes); };
   }
@@ -698,7 +698,7 @@ Result<int> run_in_linux(const Options& options, const std::string& why) {
   return sealed ? exit_code_of(report) : complain_unsealed(sealed.error());
 }
 
-// A program of the host's Linux is refused with a hint at where such programs run.
+// A program of the host's Linux is refused with a hint where such programs run.
 Status check_no_elf(const Options& options) {
   if (options.is_thaw || options.text || options.file.empty() || options.file == "-") return {};
   if (!is_elf(options.file)) return {};
@@ -716,31 +716,30 @@ Result<int> run(const Options& options) {
   if (options.kind.empty())
     if (const std::string why = why_linux(options); !why.empty()) return run_in_linux(options, why);
   if (options.has_terminal)
-    return fail(ErrorCode::kInvalidArgument, "--tty is for --kind linux", "Leave it out.");
+    return fail(ErrorCode::kInvalidArgument, "--tty is for --kind linux", "Remove it.");
   if (options.deterministic)
     return fail(ErrorCode::kInvalidArgument, "--deterministic is for --kind linux: other programs always are",
-                "Leave it out.");
+                "Remove it.");
   if (!options.platform.empty())
     return fail(ErrorCode::kInvalidArgument, "--platform is for --kind linux",
-                "Add --kind linux, or leave it out.");
+                "Add --kind linux, or remove it.");
   if (!options.image.empty())
-    return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux", "Leave it or --kind wasm out.");
+    return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux", "Remove it, or --kind wasm.");
   if (!options.directory.empty())
     return fail(ErrorCode::kInvalidArgument, "--workdir is for --kind linux",
-                "Add --kind linux, or leave it out.");
+                "Add --kind linux, or remove it.");
   if (!options.diff_file.empty())
-    return fail(ErrorCode::kInvalidArgument, "--diff is for --kind linux",
-                "Add --kind linux, or leave it out.");
+    return fail(ErrorCode::kInvalidArgument, "--diff is for --kind linux", "Add --kind linux, or remove it.");
   if (options.file.empty() && !options.text)
-    return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
+    return fail(ErrorCode::kInvalidArgument, "no program was given", "Pass a file, or -e and the text.");
   if (options.entry && options.entry->empty())
     return fail(ErrorCode::kInvalidArgument, "--invoke names no function",
-                "Give the name of an export, or leave --invoke out to call _start, run or main.");
+                "Pass the name of an export, or remove --invoke to call _start, run or main.");
   MEMBRANE_TRY(check_no_elf(options));
   OwnWorker worker;
   if (!options.in_process && options.code_cache.empty()) {
     MEMBRANE_ASSIGN(worker, take_worker());
-    keep_shared_until_exit(worker);  // nobody waits for its end
+    keep_shared_until_exit(worker);  // so that nobody waits for its end
   }
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(const Source source, source_of(options));
@@ -778,7 +777,7 @@ Result<int> run(const Options& options) {
   run_options.cancel = &interrupted;
   if (run_options.policy.trifecta) run_options.approve = agent::approve_on_terminal();
   std::signal(SIGINT, [](int) { interrupted = true; });
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // readers of a pipe see each line at once
   Output output;
   if (!options.json) {
     run_options.hears_bytes = true;
@@ -789,7 +788,7 @@ Result<int> run(const Options& options) {
   if (input) {
     run_options.input_is_ambient = options.input_file.empty();
     run_options.read_input = [&](std::chrono::milliseconds patience) {
-      std::fflush(stdout);  // a program that asks has written its question
+      std::fflush(stdout);  // shows a program's question before it reads
       return input->read(patience);
     };
   }
@@ -820,20 +819,20 @@ Result<int> run(const Options& options) {
   return written ? exit_code_of(report) : complain(written.error());
 }
 
-// What run and thaw have in common.
+// Shared by run and thaw.
 void add_options(CLI::App* command, Options* options) {
-  command->add_option("--journal", options->journal_file, "Write every answer of the world to this file")
+  command->add_option("--journal", options->journal_file, "Write the result of every host call to this file")
       ->type_name("FILE");
   command
       ->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")
       ->type_name("FILE");
   command
       ->add_option("--freeze-after", options->freeze_after,
-                   "Freeze the program when the whole run has used so much fuel; exit code 4")
+                   "Freeze the program when the whole run has used this much fuel; exit code 4")
       ->type_name("FUEL");
   command
       ->add_option("--snapshot", options->snapshot_file,
-                   "Where the frozen program is written to (docs/snapshot-format.md)")
+                   "The file for the frozen program (docs/snapshot-format.md)")
       ->type_name("FILE");
   command
       ->add_option("--out", options->out,
@@ -842,7 +841,7 @@ void add_options(CLI::App* command, Options* options) {
       ->type_name("DIR");
   command
       ->add_option("--tier", options->tier,
-                   "Who runs the code: interpreter, compiler, or auto, which compiles what uses much fuel")
+                   "What runs the code: interpreter, compiler, or auto, which compiles what uses much fuel")
       ->type_name("TIER");
   command
       ->add_option("--code-cache", options->code_cache,
@@ -866,9 +865,8 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "The program, or - for standard input")->type_name("FILE");
   command->add_option("-e,--evaluate", options->text, "The program's text itself")->type_name("TEXT");
   command
-      ->add_option(
-          "--lang", options->language,
-          "python, js, wat, or a language that was added (default: as the name ends; Python with -e)")
+      ->add_option("--lang", options->language,
+                   "python, js, wat, or an added language (default: by the file name; Python with -e)")
       ->type_name("LANGUAGE");
   command->add_option("--invoke", options->entry, "Export to call (default: _start, else run, else main)")
       ->type_name("NAME");
@@ -881,16 +879,17 @@ void add_run(CLI::App& app, int& exit_code) {
       ->type_name("KIND");
   command->add_flag(
       "--deterministic", options->deterministic,
-      "Of --kind linux: the same run each time, with the policy's virtual clock and seed (docs/linux.md)");
+      "With --kind linux: the same run each time, with the policy's virtual clock and seed (docs/linux.md)");
   command
       ->add_option("--platform", options->platform,
-                   "Of --kind linux: trap or kvm (default: the faster one of this machine; docs/linux.md)")
+                   "With --kind linux: trap or kvm (default: the faster one of this machine; docs/linux.md)")
       ->type_name("PLATFORM");
   command
       ->add_option("--diff", options->diff_file,
-                   "Of --kind linux: write what the command changed into a file, as a git patch")
+                   "With --kind linux: write the command's changes into a file, as a git patch")
       ->type_name("FILE");
-  command->add_option("--image", options->image, "Of --kind linux: the image, or its file (default: debian)")
+  command
+      ->add_option("--image", options->image, "With --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
   command
       ->add_option(
@@ -899,7 +898,7 @@ void add_run(CLI::App& app, int& exit_code) {
           "granted, else /root)")
       ->type_name("DIR");
   command->add_flag("-t,--tty", options->has_terminal,
-                    "Of --kind linux: this terminal is the command's, as with membrane shell");
+                    "With --kind linux: this terminal is the command's, as with membrane shell");
   add_repeatable(
       *command, "--env", options->environment,
       "An environment variable of a WASI program; NAME alone passes the one of this process; may be "
@@ -958,7 +957,7 @@ void add_thaw(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   options->is_thaw = true;
   CLI::App* const command = app.add_subcommand(
-      "thaw", "Go on with a frozen program; what it may do is said anew, and limits are the whole run's");
+      "thaw", "Resume a frozen program; grants must be given again, and limits are for the whole run");
   command->add_option("file", options->file, "The snapshot, or - for standard input")
       ->type_name("FILE")
       ->required();

@@ -1,4 +1,4 @@
-// membrane serve: becomes membrane-service, a program of its own, so that no other command pays for what it needs.
+// membrane serve: executes membrane-service, a separate program, so that no other command pays for its needs.
 
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kProgram = "membrane-service";
 
-// Beside the command, or where an installation has it.
+// Next to the command, or where an installation puts it.
 Result<fs::path> find_service() {
   std::error_code unknown, absent;
   const fs::path here = fs::read_symlink("/proc/self/exe", unknown).parent_path();
@@ -28,14 +28,14 @@ Result<fs::path> find_service() {
       "Build it: cmake --build --preset release --target membrane-service; or install Membrane whole.");
 }
 
-// The service is linked with these, and the dynamic linker would name the first that is missing and no package.
+// The service is linked with these; the dynamic linker would name the first missing one, and no package.
 Status check_libraries() {
   MEMBRANE_TRY(SharedLibrary::open("libssl.so.3", "libssl3"));
   MEMBRANE_TRY(SharedLibrary::open("libarchive.so.13", "libarchive13"));
   return {};
 }
 
-// What is missing is this machine's fault, and not the request's.
+// A missing library is this machine's fault, and not the request's.
 int complain_of_machine(const Error& error) {
   complain(error);
   return kExitMembrane;
@@ -60,7 +60,7 @@ int serve(const std::vector<std::string>& words) {
 void add_serve(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
       "serve", "Serve sandboxes over HTTP: REST with server-sent events (serve --help says more)");
-  command->set_help_flag("");  // that of the program that it becomes
+  command->set_help_flag("");  // the executed program has its own
   command->prefix_command();
   command->footer(
       "Example:\n"

@@ -9,7 +9,7 @@ namespace {
 
 struct Options {
   std::string image, directory;
-  std::vector<std::string> words;  // the command, if it is no shell
+  std::vector<std::string> words;  // the command, if not a shell
   std::vector<std::string> environment;
   PolicyOptions policy;
   RemoteOptions remote;
@@ -17,12 +17,12 @@ struct Options {
 
 std::atomic<bool> cancelled = false;
 
-// The first word is a sandbox of a service: what it is made of is said already.
+// The first word is a sandbox of a service, whose settings are fixed.
 Result<int> shell_there(const Options& options) {
   if (!options.image.empty() || !options.policy.is_empty())
     return fail(ErrorCode::kInvalidArgument,
                 "the sandbox " + options.words.front() + " has its image and its policy already",
-                "Leave --image, --policy, grants and limits out.");
+                "Remove --image, --policy, grants and limits.");
   RemoteShell shell = {.remote = options.remote,
                        .sandbox = options.words.front(),
                        .command = {},
@@ -58,7 +58,7 @@ Result<int> shell(const Options& options) {
 void add_shell(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("shell", "A shell, or COMMAND, in a Linux sandbox, on this terminal");
+      app.add_subcommand("shell", "Run a shell, or COMMAND, in a Linux sandbox on this terminal");
   command
       ->add_option(
           "command", options->words,
@@ -83,7 +83,8 @@ void add_shell(CLI::App& app, int& exit_code) {
       "Every key goes to the sandbox, and what it prints drives this terminal, as with ssh. The sandbox ends "
       "with the command; a service's stays, and its command is hung up when this terminal goes away.\n"
       "Exit codes: that of the command; 128 and the signal's number when a signal ended it; 127 "
-      "for a program that is not there, 126 for what is none; 2 for what cannot be done; 3 when Membrane "
+      "for a program that does not exist, 126 for a file that is not a program; 2 for an invalid request; 3 "
+      "when Membrane "
       "failed.");
   command->callback([options, &exit_code] {
     const Result<int> code = shell(*options);

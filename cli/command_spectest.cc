@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/cli.h"
-#include "engine/script_runner.h"
+#include "engine/testing/script_runner.h"
 
 namespace membrane::cli {
 namespace {
@@ -61,7 +61,7 @@ Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::str
       return fail(ErrorCode::kUnavailable, "cannot read the directory " + path + ": " + error.message());
   }
   if (files.empty())
-    return fail(ErrorCode::kNotFound, "no .wast file there", "Give a directory of the official test suite.");
+    return fail(ErrorCode::kNotFound, "no .wast file there", "Name a directory of the official test suite.");
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -87,7 +87,8 @@ void add_spectest(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("spectest", "Run official WebAssembly test scripts (.wast)");
   command->add_option("paths", *paths, "Scripts, or directories of them")->required()->type_name("PATH");
   auto tier = std::make_shared<std::string>("auto");
-  command->add_option("--tier", *tier, "Who runs the code: interpreter, compiler or auto")->type_name("TIER");
+  command->add_option("--tier", *tier, "What runs the code: interpreter, compiler or auto")
+      ->type_name("TIER");
   command->footer("Example:\n  membrane spectest ../wasm-testsuite/core-2.0");
   command->callback([paths, tier, &exit_code] {
     const Result<int> code = run(*paths, *tier);

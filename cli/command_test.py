@@ -82,7 +82,7 @@ class CommandTest(unittest.TestCase):
         self.environment["XDG_DATA_HOME"] = str(self.folder / "data")  # no language is installed there
 
     def membrane(self, *arguments, stdin="", code=0, **environment):
-        """What the command printed; the test fails when its exit code is another."""
+        """The command's output; the test fails when its exit code differs."""
         done = subprocess.run([COMMAND, *map(str, arguments)], input=stdin, cwd=self.folder, capture_output=True,
                               text=True, env={**self.environment, **environment}, timeout=SECONDS)
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
@@ -99,7 +99,8 @@ class CommandTest(unittest.TestCase):
         return name
 
     def assert_refused(self, done, cause, fix):
-        """Nothing on standard output; what is wrong and what to do on standard error."""
+        """Checks that standard output is empty, and that standard error says what is wrong and what to
+        do."""
         self.assertEqual(done.stdout, "")
         self.assertIn(cause, done.stderr)
         self.assertIn("hint: ", done.stderr)
@@ -150,7 +151,8 @@ class Usage(CommandTest):
         return [each.split("\t")[0] for each in done.stdout.splitlines()]
 
     def completed_by_zsh(self, script, line):
-        """zsh completes on a terminal only: the tab key is pressed on one, and what compadd is given comes between two NULs."""
+        """zsh completes only on a terminal: this presses the tab key on one; the arguments of compadd come
+        between two NULs."""
         functions = self.folder / "functions"
         functions.mkdir(exist_ok=True)
         shutil.copy(self.folder / script, functions / "_membrane")
@@ -199,8 +201,8 @@ class Usage(CommandTest):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_no_command_is_an_error(self):
-        self.assert_refused(self.membrane(code=2), "no command is given; there are run, thaw, ", "membrane --help")
-        self.assert_refused(self.membrane("policy", code=2), "no command is given; there are explain, test", "policy --help")
+        self.assert_refused(self.membrane(code=2), "no command was given; there are run, thaw, ", "membrane --help")
+        self.assert_refused(self.membrane("policy", code=2), "no command was given; there are explain, test", "policy --help")
 
     def test_what_was_probably_meant_is_said(self):
         for arguments, meant in ((["help"], "membrane COMMAND --help"), (["x.wat"], "membrane run x.wat"),
@@ -259,7 +261,7 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("check", code=2), "file is required", "membrane check --help")
         self.assert_refused(self.membrane("run", code=2), "no program", "-e")
         self.assert_refused(self.membrane("run", "-e", SEVEN, "--invoke", "", code=2), "--invoke names no function",
-                            "leave --invoke out")
+                            "remove --invoke")
 
     def test_a_number_out_of_range_is_refused(self):
         self.assert_refused(self.membrane("agent", "task", "--max-steps", "0", code=2), "--max-steps", "--help")
@@ -562,7 +564,7 @@ class Run(CommandTest):
         for grant in ("fs:read:./gone", "fs:write:./gone:/out", "sql:papers:./gone.db"):
             self.assert_refused(self.membrane("run", "-e", prints, "--allow", grant, code=2), "./gone",
                                 str(self.folder.resolve()))
-            self.assert_refused(self.membrane("agent", "t", "--allow", grant, code=2), "does not exist", "Make it")
+            self.assert_refused(self.membrane("agent", "t", "--allow", grant, code=2), "does not exist", "Create it")
             done = self.membrane("policy", "explain", "--allow", grant)
             self.assertIn("does not exist", done.stderr)
             self.assertIn("./gone", done.stdout)
@@ -645,7 +647,7 @@ class Thaw(CommandTest):
         self.assert_refused(self.membrane("run", "-e", SEVEN, "--freeze-after", "soon", "--snapshot", "f", code=2),
                             "soon", "2e9")
         self.assert_refused(self.membrane("run", "-e", SEVEN, "--freeze-after", "5", "--snapshot", "no/f", code=2),
-                            "cannot write no/f", "folder")
+                            "cannot write no/f", "directory")
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -836,7 +838,7 @@ class Template(CommandTest):
         self.add()
         done = self.membrane("repl", "--lang", "calc",
                              stdin=":pause 10\n1\n8\n:fork\n:pause\n:go\n2\n:back\n:go\n5\n:go\n")
-        self.assertEqual(done.stdout, "paused; :go lets it go on\npaused; :go lets it go on\nfork 1\n1 1\n2 3\n"
+        self.assertEqual(done.stdout, "paused; :go resumes it\npaused; :go resumes it\nfork 1\n1 1\n2 3\n"
                                       "back at fork 1\n1 1\n5 6\n")
         self.assertIn("the session's last turn is paused", done.stderr)
         self.assertIn("no turn is paused", done.stderr)
@@ -845,7 +847,7 @@ class Template(CommandTest):
         self.add()
         done = self.membrane("repl", "--lang", "calc", "--fuel", "100000", stdin="7\n5l\n1\n")
         self.assertEqual(done.stdout, "7 7\n1 8\n")
-        self.assertIn("stands as it did before", done.stderr)
+        self.assertIn("is as it was before", done.stderr)
         self.assertEqual(self.membrane("run", "--lang", "calc", "--fuel", "1e5", "-e", "l", code=1).stdout, "")
 
     def test_the_list_says_what_is_there_and_warm_makes_the_image(self):
@@ -917,8 +919,8 @@ class Template(CommandTest):
                 (["calc", "calc.wat", "--frame", "none"], "none", "length"),
                 (["calc", "calc.wat", "--env", "none"], "none", "NAME=VALUE"),
                 (["calc", "calc.wat", "--file", "/a=none"], "none", "path"),
-                (["calc", "calc.wat", "--file", "a=calc.wat"], "a is no place", "absolute"),
-                (["calc", "calc.wat", "--file", "/b/../../a=calc.wat"], "/a is no place", "absolute"),
+                (["calc", "calc.wat", "--file", "a=calc.wat"], "a is not a valid path", "absolute"),
+                (["calc", "calc.wat", "--file", "/b/../../a=calc.wat"], "/a is not a valid path", "absolute"),
                 (["calc", "calc.wat", "--directory", "/a=none"], "none", "path"),
                 (["calc", "calc.wat", "--directory", "/a=links"], "link", "copy"),
                 (["calc", "calc.wat", "--frame", "door", "--init", "1"], "init", "languages.md")):
@@ -941,7 +943,7 @@ class Template(CommandTest):
 
 
 class AddedLanguages(CommandTest):
-    """Languages of examples/languages, where their modules are there."""
+    """Languages of examples/languages, if their modules exist."""
 
     def setUp(self):
         super().setUp()
@@ -1137,7 +1139,7 @@ class Agent(CommandTest):
     def test_a_replay_is_granted_no_more_than_was_recorded(self):
         self.recorded(self.USES_KV)
         done = self.membrane("agent", "--replay", "run.jsonl", "--allow", "kv")
-        self.assertIn("kv was not granted when it was recorded: it is not granted now", done.stderr)
+        self.assertIn("kv was not granted when the run was recorded: it is not granted now", done.stderr)
         self.assertIn("failed host calls", done.stdout)
 
     def test_a_transcript_grants_nothing_by_itself(self):
@@ -1146,7 +1148,7 @@ class Agent(CommandTest):
         header["policy"]["kv"]["path"] = "made.db"
         forged = self.file("forged.jsonl", "\n".join([json.dumps(header), *text.splitlines()[1:]]) + "\n")
         done = self.membrane("agent", "--replay", forged, code=1)
-        self.assertIn("kv in made.db was granted when it was recorded, and is not now", done.stderr)
+        self.assertIn("kv in made.db was granted when the run was recorded, and is not now", done.stderr)
         self.assertFalse((self.folder / "made.db").exists())
 
     def test_a_replay_has_the_limits_of_the_recording(self):
@@ -1227,7 +1229,7 @@ class Agent(CommandTest):
 
 
 class WithLanguages(CommandTest):
-    """With what is installed on this machine (tools/get-languages); skipped where nothing is."""
+    """With the languages of this machine (tools/get-languages); skipped if there are none."""
 
     def setUp(self):
         super().setUp()
@@ -1413,7 +1415,7 @@ display(chart.bar({"a": 1}))
                 self.assertIn("No file or directory of the host is granted.", told)
                 self.assertNotIn("is here", told)
                 continue
-            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} gives it to the program.", told)
+            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} grants it.", told)
             self.membrane("run", program, "--allow", grant)
 
     def test_a_file_that_is_granted_is_told_with_the_place_where_it_is_seen(self):
@@ -1439,7 +1441,7 @@ display(chart.bar({"a": 1}))
         self.assertIn("hint: nofile.csv is not here, either.\n", told)
         self.assertNotIn("--allow", told)
         told = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
-        self.assertIn("hint: data/no.csv is not here, either. Of the host the program has /data (to read).\n", told)
+        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", told)
 
     def test_a_directory_to_write_to_is_told_with_what_makes_it_or_grants_it(self):
         told = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr
@@ -1448,7 +1450,7 @@ display(chart.bar({"a": 1}))
         self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", told)
         (self.folder / "out").mkdir()
         told = self.membrane("run", "-e", "open('out/x', 'w')", code=1).stderr
-        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out gives it to the program.", told)
+        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out grants it.", told)
         self.membrane("run", "-e", "open('out/x', 'w').close()", "--allow", "fs:write:out:/out")
 
     def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
@@ -1465,7 +1467,7 @@ display(chart.bar({"a": 1}))
         self.file("app/helper.py", "x = 42")
         program = self.file("app/main.py", "import helper\nprint(helper.x)")
         told = self.membrane("run", program, code=1).stderr
-        self.assertIn("helper is beside the program, and not granted: --dir app:/:ro gives it to the program.", told)
+        self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", told)
         self.assertNotIn("--with", told)
         self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
 
@@ -1515,11 +1517,11 @@ class PackagesOfJavaScript(WithLanguages):
         for name, text in (("p.js", "console.log(2 * require('./lib/half'))"), ("p.mjs", "import n from './lib/half.js'; console.log(2 * n)")):
             program = self.file(f"app/{name}", text)
             told = self.membrane("run", program, code=2).stderr
-            self.assertIn("is beside the program, and not granted: --dir app:/:ro gives it to the program.", told)
+            self.assertIn("is next to the program, and not granted: --dir app:/:ro grants it.", told)
             self.assertNotIn("HOST_DIRECTORY", told)
             self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
         told = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
-        self.assertNotIn("is beside", told)
+        self.assertNotIn("is next to", told)
 
     def test_a_limit_of_host_calls_is_named(self):
         grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]
@@ -1561,10 +1563,10 @@ class AgentInLanguages(WithLanguages):
 
 
 class Served(CommandTest):
-    """With a scripted model behind real HTTP, in a process of its own."""
+    """With a scripted model server over real HTTP, in a process of its own."""
 
     def serve(self, *answers):
-        """Starts the server; gives the environment that names it."""
+        """Starts the server; returns the environment that names it."""
         self.server = subprocess.Popen([MODEL_SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         self.server.stdin.write(json.dumps({"answers": answers}))

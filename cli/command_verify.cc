@@ -1,4 +1,4 @@
-// membrane verify: whether receipts are what their keys signed.
+// membrane verify: checks that receipts are what their keys signed.
 
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ Result<Verified> verified(const std::string& file, const sandbox::KeyRing& keys)
 std::string private_part_of(const Verified& made) {
   if (!made.content) return "not here";
   const size_t missing = made.content->missing();
-  return missing == 0 ? "whole" : std::to_string(missing) + " lines taken away";
+  return missing == 0 ? "whole" : std::to_string(missing) + " lines removed";
 }
 
 uint64_t count_calls(const sandbox::Receipt& receipt, std::string_view decision) {
@@ -95,7 +95,7 @@ std::string text_of(const std::string& file, const Verified& made, const sandbox
   return out + "\n  private part: " + private_part_of(made) + "\n";
 }
 
-// A receipt that is not one, or is signed by nobody who is known: what it says is not to be believed.
+// An invalid receipt, or one signed by an unknown key: its contents are not to be trusted.
 int show_refused(const std::string& file, const Error& error, bool json) {
   if (error.code == ErrorCode::kUnavailable) return complain(error, json ? Reader::kJson : Reader::kPerson);
   if (json)
@@ -109,7 +109,7 @@ int show_refused(const std::string& file, const Error& error, bool json) {
   return kExitGuest;
 }
 
-// Of a directory, the receipts in it.
+// The receipts in a directory.
 Result<std::vector<std::string>> files_of(const Options& options) {
   std::vector<std::string> files;
   for (const std::string& file : options.files) {
@@ -121,7 +121,7 @@ Result<std::vector<std::string>> files_of(const Options& options) {
     MEMBRANE_ASSIGN(const std::vector<std::string> in_it, sandbox::receipts_in(file));
     if (in_it.empty())
       return fail(ErrorCode::kNotFound, "the directory " + file + " has no receipts in it",
-                  "They are called NAME.receipt; name a directory that has some, or a receipt.");
+                  "Their names end in .receipt; name a directory that has some, or a receipt.");
     files.insert(files.end(), in_it.begin(), in_it.end());
   }
   return files;
@@ -146,8 +146,8 @@ Result<int> run(const Options& options) {
 
 void add_verify(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
-      "verify", "Check receipts: their signatures, and their private parts where they are there");
+  CLI::App* const command =
+      app.add_subcommand("verify", "Check receipts: their signatures, and their private parts if present");
   command->add_option("files", options->files, "The receipts, or directories of them")
       ->type_name("FILE")
       ->required();

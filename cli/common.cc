@@ -23,7 +23,7 @@
 namespace membrane::cli {
 CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,
                             const std::string& help) {
-  // Without the last, an option of a list takes every word that follows it.
+  // Otherwise an option of a list takes every word that follows it.
   return command.add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false);
 }
 
@@ -72,10 +72,10 @@ void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
                   "10min)"
                 : "Time on the clock, as 10s or 500ms (default 10s; in a language 30s)");
   add_limit(command, kOfAll, "output", "SIZE",
-            is_linux                        ? "What it may print (default 1GiB)"
-            : is_both && of == Of::kService ? "What it may print (default 1MiB; in a Linux sandbox 16MiB)"
-            : is_both                       ? "What it may print (default 1MiB; in a Linux sandbox 64MiB)"
-                                            : "What it may print (default 1MiB)");
+            is_linux                        ? "Output limit (default 1GiB)"
+            : is_both && of == Of::kService ? "Output limit (default 1MiB; in a Linux sandbox 16MiB)"
+            : is_both                       ? "Output limit (default 1MiB; in a Linux sandbox 64MiB)"
+                                            : "Output limit (default 1MiB)");
   if (!is_linux) add_limits_of_wasm(command, is_both ? "Limits of WebAssembly and of languages" : kOfAll);
   if (kinds != Kinds::kWasm) add_limits_of_linux(command, is_both ? "Limits of --kind linux" : kOfAll);
 }
@@ -96,15 +96,15 @@ void PolicyOptions::add_limits_of_wasm(CLI::App& command, const char* group) {
   add("stack", "SIZE", "Value stack (default 1MiB; in a language 64MiB)");
   add("call_depth", "N", "Nested calls (default 10000; in a language 1000000)");
   add("table_elements", "N", "Elements of tables (default 100000)");
-  add("module", "SIZE", "The program itself (default 64MiB; 256MiB of one that is run)");
-  add("host_calls", "N", "Calls that reach for the world (default 1000; in a language 10000)");
-  add("bytes_in", "SIZE", "Bytes from the world to the program (default 64MiB; in a language 1GiB)");
-  add("bytes_out", "SIZE", "Bytes from the program to the world (default 16MiB; in a language 256MiB)");
+  add("module", "SIZE", "Size of the program itself (default 64MiB; 256MiB for run)");
+  add("host_calls", "N", "Host calls that reach outside (default 1000; in a language 10000)");
+  add("bytes_in", "SIZE", "Bytes from outside to the program (default 64MiB; in a language 1GiB)");
+  add("bytes_out", "SIZE", "Bytes from the program to the outside (default 16MiB; in a language 256MiB)");
   add("tokens", "N", "Tokens of models (default 100000)");
 }
 
 void PolicyOptions::add_limits_of_linux(CLI::App& command, const char* group) {
-  add_limit(command, group, "disk", "SIZE", "What the sandbox may write (default 1GiB)");
+  add_limit(command, group, "disk", "SIZE", "Bytes that the sandbox may write (default 1GiB)");
   add_limit(command, group, "tasks", "N", "Processes and threads at a time (default 512)");
   add_limit(command, group, "cpu", "TIME",
             "CPU time of all processes, as long as the sandbox lives (default: a week)");
@@ -145,13 +145,13 @@ Result<std::string> program_language(const std::string& word, const std::string&
   if (!word.empty()) return lang::language_named(word);
   if (std::string language = sandbox::language_of(file, source); !language.empty()) return language;
   const std::string name = file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
-  // What is of no language that runs here, is empty or no text is told so as WAT.
+  // A text of no installed language, or an empty or binary one, is reported as WAT.
   const auto foreign = lang::foreign_source(source, name);
   if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
   const std::string guess = sandbox::guessed_language(source);
   if (guess.empty())
     return fail(ErrorCode::kInvalidArgument, name + " does not say what language it is in",
-                "Give --lang python, js or wat.");
+                "Pass --lang python, js or wat.");
   print(stderr, "membrane: " + name + " looks like " + (guess == "js" ? "JavaScript" : "Python") +
                     ", and runs as that; --lang says what it is\n");
   return guess;
@@ -159,7 +159,7 @@ Result<std::string> program_language(const std::string& word, const std::string&
 
 int exit_code_of(const sandbox::Report& report) {
   using enum sandbox::Outcome;
-  // Of the last two, commands of Linux that a signal ended, and that could not be started.
+  // The last two are for Linux commands that a signal ended, and that could not be started.
   constexpr sandbox::Outcome kWithCode[] = {kOk, kDenied, kRaised, kTrapped, kInvalid};
   if (!report.exit_code || std::ranges::find(kWithCode, report.outcome) == std::end(kWithCode))
     return sandbox::exit_code_of(report.outcome);
@@ -187,7 +187,7 @@ Result<std::vector<std::pair<std::string, std::string>>> environment_of(
 Result<engine::Tier> tier_of(const std::string& name) {
   if (const auto tier = engine::find_tier(name)) return *tier;
   return fail(ErrorCode::kInvalidArgument, "there is no tier \"" + name + "\"",
-              "Give interpreter, compiler or auto.");
+              "Use interpreter, compiler or auto.");
 }
 
 bool is_elf(const std::string& path) {
@@ -243,7 +243,7 @@ Result<NewFile> NewFile::create(std::string path) {
   file.file_ = mkstemp(file.beside_.data());
   if (file.file_ < 0)
     return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno),
-                "Give a path in a folder that can be written to.");
+                "Use a path in a writable directory.");
   file.path_ = std::move(path);
   return file;
 }
@@ -349,7 +349,7 @@ Result<worker::Guests> take_guests(bool in_process) {
 
 void add_in_process(CLI::App& command, bool& in_process) {
   command.add_flag("--in-process", in_process,
-                   "Run programs in this process, and not behind the walls of a worker (docs/walls.md)");
+                   "Run programs in this process, not inside the walls of a worker (docs/walls.md)");
 }
 
 bool is_terminal(std::FILE* file) { return isatty(fileno(file)) != 0; }

@@ -17,7 +17,7 @@ std::unexpected<Error> no_duration(std::string_view text, const char* why) {
               "Write it with its unit, as 500ms, 30s, 10m, 1h, 2d, or several together, as 1h30m.");
 }
 
-// "10m", as the policy's durations have it: "10min". Days they have not.
+// Parses "10m" as the policy's durations do: "10min". Those have no days.
 Result<uint64_t> piece_ms(std::string_view number, std::string_view unit) {
   const bool is_days = unit == "d";
   const std::string_view as = is_days ? "h" : unit == "m" ? "min" : unit;
@@ -36,10 +36,10 @@ Result<uint64_t> duration_ms(std::string_view text) {
     const auto number = static_cast<size_t>(std::ranges::find_if_not(rest, is_of_number) - rest.begin());
     const std::string_view behind = rest.substr(number);
     const auto unit = static_cast<size_t>(std::ranges::find_if_not(behind, is_of_unit) - behind.begin());
-    if (number == 0 || (unit == 0 && number != rest.size())) return no_duration(text, "is no duration");
+    if (number == 0 || (unit == 0 && number != rest.size())) return no_duration(text, "is not a duration");
     if (unit == 0) return no_duration(text, "has no unit");
     const auto ms = piece_ms(rest.substr(0, number), behind.substr(0, unit));
-    if (!ms) return no_duration(text, "is no duration");
+    if (!ms) return no_duration(text, "is not a duration");
     if (whole > UINT64_MAX - *ms) return no_duration(text, "is too long");
     whole += *ms;
     rest = behind.substr(unit);

@@ -9,7 +9,7 @@
 
 namespace membrane::cli {
 
-// A report has values and displays of many bytes.
+// A report contains values and displays of many bytes.
 constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 
 void ExecView::take(const agent::SseEvent& event) {
@@ -55,8 +55,7 @@ void ExecView::show_approval(const Json& approval) const {
   const std::string id = text_at(approval, "id"), state = text_at(approval, "state");
   print(stderr, "approval " + id + " " + state + ": " + request_line(approval) + "\n");
   if (state == "waiting")
-    print(stderr,
-          "hint: membrane approve " + sandbox_ + " " + id + " lets it go; with --deny it is refused\n");
+    print(stderr, "hint: membrane approve " + sandbox_ + " " + id + " approves it; --deny refuses it\n");
 }
 
 void ExecView::take_output(std::FILE* to, const std::string& bytes, std::string& kept, bool& in_line) {
@@ -82,7 +81,7 @@ Json ExecView::whole_report() const {
   return whole;
 }
 
-// A service of before answers with text.
+// An older service answers with text.
 std::string output_in(const Json& event) {
   if (!event.contains("base64")) return text_at(event, "text");
   return base64_decode(text_at(event, "base64")).value_or("");

@@ -1,4 +1,4 @@
-// What comes of an exec of a service: its events, shown as they come, and its report.
+// Shows the events of an exec of a service as they come, and keeps its report.
 //
 // Include from .cc files only: the JSON library is slow to compile. Threads: one at a time.
 #pragma once
@@ -17,9 +17,10 @@ namespace membrane::cli {
 
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C
 
-// How output is asked for: as bytes, in events alone. The report does not say it again, which may be more than JSON is read of.
+// The requested form of output: bytes, only in events. The report does not repeat it, since that could exceed
+// what JSON is read of.
 inline constexpr const char* kOutputForm = "base64";
-// Of an event with output that was asked for so.
+// The output in an event that was requested in this form.
 std::string output_in(const Json& event);
 
 // Shows the events of an exec as they come, and keeps its report.
@@ -29,15 +30,15 @@ class ExecView {
   ExecView(std::string sandbox, bool is_quiet) : sandbox_(std::move(sandbox)), is_quiet_(is_quiet) {}
 
   void take(const agent::SseEvent& event);
-  // The last value, and why the program failed.
+  // Shows the last value, and why the program failed.
   void show_end();
-  // As that of membrane run.
+  // The same as membrane run's.
   [[nodiscard]] int exit_code() const;
 
-  // Of a quiet one: what was printed is in it again.
+  // For a quiet view: includes the output again.
   [[nodiscard]] Json whole_report() const;
 
-  Json report;  // without what was printed
+  Json report;  // without output
   std::string last_id;
   uint64_t count = 0;
 
@@ -48,13 +49,13 @@ class ExecView {
   const std::string sandbox_;
   const bool is_quiet_;
   bool in_line_ = false, error_in_line_ = false;
-  std::string printed_, error_printed_;  // of a quiet one
+  std::string printed_, error_printed_;  // of a quiet view
 };
 
 // The events of an exec, after the one with this id; "": all.
 RemoteRequest events_of(const std::string& sandbox, const std::string& exec, const std::string& after);
 
-// Reads an exec's events to the report; a stream that is cut is read on from where it was. `exec` may be "" where the answer
+// Reads an exec's events up to the report, and resumes a stream that was cut. `exec` may be "" if the answer
 // to the request names it.
 Status follow(Remote& remote, const std::string& sandbox, RemoteRequest request, std::string exec,
               ExecView& view);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kScript = "get-languages";
 
-// Beside the program as it is installed, or in the sources that it was built from.
+// Next to the installed program, or in the sources that it was built from.
 std::string script_path() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -29,7 +29,7 @@ std::string script_path() {
   return "";
 }
 
-// Its exit code. Its output is this process's. Errors: kUnsupported.
+// Runs it and returns its exit code. Its output is this process's. Errors: kUnsupported.
 Result<int> run(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -60,7 +60,7 @@ Status fetch_language(const std::string& name, const std::vector<std::string>& w
   MEMBRANE_ASSIGN(const int code, run(std::move(words)));
   if (code == 0) return {};
   return fail(ErrorCode::kUnavailable, name + " could not be installed",
-              "What went wrong stands above. It comes through " +
+              "See the messages above. It is installed with " +
                   std::string(name == "python" ? "pip" : "npm") + ", with its settings.");
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Programs in C that read their input to the end, as languages (membrane languages add --frame eof), against what the same
-sources do when they are compiled for this machine.
+"""C programs that read their input to the end, as languages (membrane languages add --frame eof), compared
+with the same sources compiled for this machine.
 
     MEMBRANE_COMMAND=build/release/membrane cli/filter_language_test.py
 
-Skipped where there is no clang for WebAssembly (packages clang-19, lld-19, wasi-libc, libclang-rt-19-dev-wasm32).
+Skipped without a clang for WebAssembly (packages clang-19, lld-19, wasi-libc, libclang-rt-19-dev-wasm32).
 """
 
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
-# A clang without the linker of its own version makes no programs.
+# A clang without the linker of its own version cannot make programs.
 CLANG = next(filter(None, (shutil.which("clang" + version) for version in ("-19", "")
                            if shutil.which("wasm-ld" + version))), None)
 
@@ -128,7 +128,7 @@ class FilterLanguages(unittest.TestCase):
                               cwd=self.folder, env=self.environment, timeout=300)
 
     def add(self, name, source, *options):
-        """Compiles it for WebAssembly, as a language, and for this machine; gives the native program."""
+        """Compiles it for WebAssembly, as a language, and for this machine; returns the native program."""
         path = self.folder / f"{name}.c"
         path.write_text(source)
         module, native = self.folder / f"{name}.wasm", self.folder / f"{name}.native"

@@ -1,4 +1,4 @@
-// A worker that runs code of an attacker's choice, and the supervisor that holds it: attacks/worker_attack_test.py.
+// A worker that runs code of an attacker's choice, and its supervisor: attacks/worker_attack_test.py.
 //
 //   hostile_worker calls DIRECTORY          each row of hostile_calls.def against the walls, as a line of JSON
 //   hostile_worker calls DIRECTORY bare     the same without any wall, which shows that the walls are what stops it
@@ -6,8 +6,8 @@
 //   hostile_worker peers                    the names of hostile_peers.def
 //   hostile_worker peer NAME DIRECTORY      one of them, as JSON
 //
-// Built a second time with MEMBRANE_WITHOUT_FILTERS the filters of system calls are left out, so that each of the other
-// walls is tried alone.
+// In a second build, with MEMBRANE_WITHOUT_FILTERS, the system call filters are left out, so that each of the
+// other walls is tested alone.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -41,7 +41,7 @@
 #include "worker/hostile_peers_testing.h"
 
 #if defined(MEMBRANE_WITHOUT_FILTERS)
-// In the place of system_calls.cc, which the linker then leaves in its library.
+// Replaces system_calls.cc, which the linker then leaves in its library.
 namespace membrane::worker {
 Status allow_setting_up(bool /*is_zygote*/) { return {}; }
 Status allow_running() { return {}; }
@@ -82,7 +82,7 @@ int listen_at(const std::string& name) {
   need(listen(made, 8), "listen");
   return made;
 }
-// Stays open in programs that are begun, as if somebody had forgotten it.
+// Stays open in new programs, as if somebody had forgotten it.
 int leave_open(int file, int number) {
   need(dup2(file, number), "dup2");
   return number;
@@ -145,7 +145,7 @@ struct Baits {
 
 // -- a try -------------------------------------------------------------------------------------------------------
 
-// What the system said, in its own words.
+// The system's answer, in its own words.
 std::string words_of(int result) {
   if (result == 0) return "nothing";
   if (result > 0) return "done";
@@ -157,7 +157,7 @@ std::string words_of_end(int status) {
   return "exit " + std::to_string(WEXITSTATUS(status));
 }
 
-// A process like a worker, or without walls; 0 in it.
+// A process like a worker, or without walls; returns 0 in it.
 pid_t begin(bool is_bare, Walls& walls) {
   if (is_bare) return need(fork(), "fork");
   const auto made = new_process(walls);
@@ -172,7 +172,7 @@ void raise(When when, bool is_bare, int socket, Walls& walls) {
   if (when != When::setting_up) lock_up(kept, {.memory_bytes = kGuestBytes}, walls);
 }
 
-// What a process says through the socket, until it ends.
+// What a process sends through the socket, until it ends.
 std::string hear(int socket) {
   std::string text;
   char piece[256];
@@ -202,8 +202,8 @@ std::string try_out(const Try& each, Bait bait, bool is_bare) {
   return text.empty() ? words_of_end(status) : text;
 }
 
-// The worker that a supervisor begins says through `socket` that it is ready; then its supervisor says its number through
-// `numbers`, and both wait for death.
+// The worker that a supervisor starts reports through `socket` that it is ready; then its supervisor sends
+// its process id through `numbers`, and both wait to be killed.
 [[noreturn]] void supervise_and_wait(const Try& each, Bait bait, bool is_bare, int socket, int numbers) {
   Walls walls;
   const pid_t pid = begin(is_bare, walls);
@@ -243,7 +243,7 @@ std::string try_to_outlive(const Try& each, const Bait& bait, bool is_bare) {
   return "done";
 }
 
-// The walls that this machine cannot raise, as a worker finds it.
+// The walls that this machine cannot raise, as a worker finds them.
 std::vector<std::string> missing_walls() {
   auto ends = Channel::make_pair();
   if (!ends) give_up("socketpair");
@@ -318,7 +318,7 @@ int fork_without_end() {
   return error;
 }
 
-// What becomes of it: a signal, an error, or "nothing", which is what stops it.
+// The outcome: a signal, an error, or "nothing", which is what stops it.
 std::string try_in_group(int (*act)(), ControlGroups* group) {
   int go[2] = {};
   need(pipe(go), "pipe");

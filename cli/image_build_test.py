@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`membrane image build` and `prune`, and what `membrane run` makes of an image's configuration.
+"""`membrane image build` and `prune`, and how `membrane run` uses an image's configuration.
 
 MEMBRANE_COMMAND names the command. The image at the bottom is made of this machine's own programs (linux_testing.py).
 """
@@ -208,9 +208,9 @@ class Errors(BuildTest):
                 ("FROM host\nRUN --mount=type=bind,target=/x true\n", "line 2", "bind"),
                 ("FROM --platform=linux/arm64 host\n", "line 1", "arm64"),
                 ("FROM host AS a\nCOPY --from=later /x /\nFROM host AS later\nFROM a\n", "line 2", "later"),
-                ("FROM host\nFOo=bar x\n", "line 2", "FOo=bar", "is no instruction"),
+                ("FROM host\nFOo=bar x\n", "line 2", "FOo=bar", "is not an instruction"),
                 ("FROM host\nCOPY --chmod=9 Dockerfile /\n", "line 2", "octal"),
-                ("FROM host\nCOPY Dockerfile Dockerfile /x\n", "line 2", "Write a /"),
+                ("FROM host\nCOPY Dockerfile Dockerfile /x\n", "line 2", "Add a /"),
                 ("FROM host\nCOPY --chown=nosuch Dockerfile /\n", "line 2", "/etc/passwd"),
                 ("FROM host\nONBUILD RUN x\n", "line 2", "ONBUILD"),
         ]:
@@ -308,7 +308,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class NetworkTest(BuildTest):
-    """A server on this machine's loopback, which programs of the image reach by bash's own means."""
+    """A server on this machine's loopback, which programs of the image reach with bash alone."""
 
     def setUp(self):
         super().setUp()
@@ -347,7 +347,7 @@ class Network(NetworkTest):
         self.assertTrue(step["instruction"].startswith("RUN exec 3<>"))
         self.assertEqual(step["hosts"], [{"host": self.host, "calls": 1, "refused": 0, "bytes_in": 5, "bytes_out": 0}])
         self.assertIn(f"network: line 4, RUN exec 3<>/dev/tcp", built["told"])
-        self.assertIn("--no-cache does them anew", built["told"])
+        self.assertIn("--no-cache repeats them", built["told"])
 
     def test_nothing_is_granted_unless_somebody_says_so(self):
         told = self.build("FROM host\nSHELL [\"/bin/bash\", \"-ec\"]\nRUN true < /dev/tcp/192.0.2.1/80\n", code=2)
@@ -357,7 +357,7 @@ class Network(NetworkTest):
         self.assertIn("--allow http:example.org", told)
         self.assertEqual(self.server.seen, [])
         told = self.build(self.bash("true < /dev/tcp/example.org/80 || true"))["told"]
-        self.assertIn("warning: line 3: the command went on where it was refused", told)
+        self.assertIn("warning: line 3: the command continued after a refusal", told)
         self.assertIn("--allow http:example.org", told)
 
     def test_a_refused_request_fails_as_in_runs(self):
@@ -495,16 +495,16 @@ class AddedUrls(NetworkTest):
                 (f"ADD {self.url}/away /", self.granted, "--allow 'http:GET:http://example.org/*'"),
                 (f"ADD {self.url}/gone /", self.granted, "404"),
                 (f"ADD {self.url}/loop /", self.granted, "redirected more than 10 times"),
-                (f"ADD {self.url}/d/ /", self.granted, "ends with no name"),
-                (f"ADD {self.url}/d/ /tmp", self.granted, "ends with no name"),
-                (f"ADD {self.url}/x/%2e%2e%2fetc /", self.granted, "ends with no name"),
-                (f"ADD --checksum=$NONE {self.url}/d/new /", self.granted, "is no checksum"),
+                (f"ADD {self.url}/d/ /", self.granted, "not end with a file name"),
+                (f"ADD {self.url}/d/ /tmp", self.granted, "not end with a file name"),
+                (f"ADD {self.url}/x/%2e%2e%2fetc /", self.granted, "not end with a file name"),
+                (f"ADD --checksum=$NONE {self.url}/d/new /", self.granted, "is not a checksum"),
                 (f"ADD --checksum=md5:1 {self.url}/d/new /", self.granted, "sha256:"),
-                (f"ADD --checksum={self.checksum} Dockerfile /", (), "of one URL"),
+                (f"ADD --checksum={self.checksum} Dockerfile /", (), "a single URL"),
                 (f"COPY {self.url}/d/new /", self.granted, "ADD"),
                 (f"ADD {self.url}/d/new.git /", self.granted, "git clone"),
                 ("ADD git@example.org:x.git /", (), "git clone"),
-                (f"ADD {self.url}/d/new {self.url}/old /x", self.granted, "Write a /")]:
+                (f"ADD {self.url}/d/new {self.url}/old /x", self.granted, "Add a /")]:
             with self.subTest(line):
                 told = self.build(f"FROM host\n{line}\n", *options, code=2)
                 for each in ("line 2", *wanted):

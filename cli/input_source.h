@@ -1,4 +1,4 @@
-// A program's input, read as the program asks for it.
+// A program's input, read on demand.
 //
 // Threads: one at a time.
 #pragma once
@@ -20,8 +20,8 @@ class InputSource {
   InputSource& operator=(InputSource&&) = delete;
   ~InputSource();
 
-  // What is there, at most 64 KiB; nothing, when nothing comes within `patience`. A source that cannot be read is at
-  // its end.
+  // Returns the available bytes, at most 64 KiB; nothing, when nothing comes within `patience`. An unreadable
+  // source counts as ended.
   sandbox::InputPiece read(std::chrono::milliseconds patience);
 
  private:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Granted directories of `membrane run --kind linux`: programs of this machine on files of this machine.
+"""Granted directories of `membrane run --kind linux`: this machine's programs use files of this machine.
 
 MEMBRANE_COMMAND names the command, MEMBRANE_LINUX_PLATFORM the platform (linux_test.py).
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The network of `membrane run --kind linux`: programs of this machine against servers on its loopback.
+"""The network of `membrane run --kind linux`: this machine's programs use servers on its loopback.
 
 MEMBRANE_COMMAND names the command, MEMBRANE_LINUX_PLATFORM the platform (linux_test.py).
 """

@@ -48,7 +48,7 @@ class PatchTest(unittest.TestCase):
         return done
 
     def git_apply(self, patch: bytes, *options) -> Path:
-        """Applies it to what the image has; gives the directory."""
+        """Applies it to what the image has; returns the directory."""
         if shutil.which("git") is None:
             self.skipTest("there is no git")
         folder = tempfile.mkdtemp(dir=self.folder)

@@ -61,14 +61,14 @@ Result<linux::Computer> computer_of(const LinuxCommand& command) {
   return computer;
 }
 
-// Before the command runs, so that its work is not lost to a path that is wrong.
+// Checked before the command runs, so that a wrong path does not cost its work.
 Status check_diff_file(const std::string& file) {
   if (file.empty() || std::ofstream(file, std::ios::binary | std::ios::app)) return {};
   return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file + ": " + std::strerror(errno),
-              "Give --diff a file in a directory that can be written to.");
+              "Name a file in a writable directory for --diff.");
 }
 
-// What the command changed, as a git patch in a file.
+// Writes the command's changes, as a git patch in a file.
 Status write_diff(linux::LiveComputer& computer, const std::string& image, const std::string& file) {
   MEMBRANE_ASSIGN(const auto layer, linux::Layer::open(image));
   MEMBRANE_ASSIGN(const computers::MadePatch patch, computers::make_patch(computer, layer.get()));
@@ -112,7 +112,7 @@ policy::Limits terminal_limits() {
 
 Result<policy::Policy> linux_policy(const PolicyOptions& options, const policy::Limits& unless_given) {
   MEMBRANE_ASSIGN(policy::Policy policy, options.policy(unless_given));
-  size_t of_file = 0;  // those that the policy's file grants come first, with the bounds that it says
+  size_t of_file = 0;  // the grants of the policy's file come first, with their own bounds
   if (!options.file.empty()) {
     MEMBRANE_ASSIGN(const policy::Policy written, policy::load_policy(options.file, unless_given));
     of_file = written.fs.size();
@@ -141,7 +141,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   MEMBRANE_TRY(computers::check_limits(command.policy.limits));
   if (!command.directory.empty() && !command.directory.starts_with('/'))
     return fail(ErrorCode::kInvalidArgument, "--workdir " + command.directory + " is not absolute",
-                "Write it from / on, as the command sees it: --workdir /work.");
+                "Use an absolute path, as the command sees it: --workdir /work.");
   if (!command.platform.empty() && !command.policy.platform.empty() &&
       command.platform != command.policy.platform)
     return fail(
@@ -155,7 +155,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
   }
-  // Also where no host is granted: the report says what the command tried to reach.
+  // Also if no host is granted: the report says what the command tried to reach.
   MEMBRANE_ASSIGN(const auto gateway, computers::Gateway::create({.grants = command.policy.http,
                                                                   .limits = command.policy.limits,
                                                                   .greets_later = true}));
@@ -186,18 +186,17 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
       written = write_diff(ended, computer.image, command.diff_file);
     };
   streams.on_forked = [&gateway] { return gateway->greet(); };
-  // Threads may begin when the kernel process is there.
+  // Threads may start once the kernel process exists.
   streams.on_made = [&gateway, &directories] {
     gateway->begin();
     directories->begin();
   };
   auto outcome = linux::run_computer(computer, streams, [&cancelled] { return cancelled.load(); });
-  terminal.reset();  // before anything is told
+  terminal.reset();  // before any message
   MEMBRANE_ASSIGN(const linux::ComputerReport ended, std::move(outcome));
   MEMBRANE_TRY(written);
   if (!command.diff_file.empty() && !command.policy.fs.empty())
-    print(stderr,
-          "note: what was changed in granted directories is changed there, and no part of the patch\n");
+    print(stderr, "note: changes in granted directories are made there, and are not part of the patch\n");
   for (const std::string& wall : ended.missing_walls)
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)
@@ -206,11 +205,11 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
               " times a program ran for a second without a system call while others waited, and was stopped "
               "between two instructions: runs may differ\n");
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
-    report.exit_code = 128 + ended.status;  // as shells tell it
+    report.exit_code = 128 + ended.status;  // like a shell
   else computers::set_outcome(ended.end, ended.status, ended.reason, command.policy.limits, report);
   computers::set_reached(ended.reached, report);
   directories->tell(report);
-  gateway->end();  // so that the account of its connections is whole
+  gateway->end();  // so that the account of its connections is complete
   gateway->tell(report);
   directories->tell_uses(report);
   report.platform = ended.platform;

@@ -18,34 +18,35 @@
 namespace membrane::cli {
 
 struct LinuxCommand {
-  std::string image;  // a name of `membrane image ls`, or an image file; "" for the usual one
+  std::string image;  // a name from `membrane image ls`, or an image file; "" for the default
   std::vector<std::string>
-      arguments;          // the program and its arguments, or what the image's entrypoint is given
-  bool is_whole = false;  // all of them, whatever the image's entrypoint is
-  std::vector<std::string> environment;  // NAME=VALUE, on top of the image's
+      arguments;          // the program and its arguments, or the arguments of the image's entrypoint
+  bool is_whole = false;  // ignores the image's entrypoint
+  std::vector<std::string> environment;  // NAME=VALUE, added to the image's
   std::optional<linux::Determinism> deterministic;
-  std::string platform;       // "trap", "kvm"; "" for the faster one of this machine
+  std::string platform;       // "trap", "kvm"; "" for this machine's faster one
   int input = -1;             // a descriptor
-  bool has_terminal = false;  // standard input is this process's terminal, and the command's too
-  std::string directory;      // where it begins; "" for what the image and the grants say
-  std::string diff_file;      // where a git patch of what the command changed goes; "" for none
+  bool has_terminal = false;  // the command uses this process's terminal
+  std::string directory;      // working directory; "" for the default by image and grants
+  std::string diff_file;      // file for a git patch of the command's changes; "" for none
   policy::Policy policy;
-  std::function<void(std::string_view)> on_output, on_error;  // heard besides; may be null
-  // Hears what the sandbox is made of and how the command is called, before it runs: for a receipt. `input` is all of its input then.
+  std::function<void(std::string_view)> on_output, on_error;  // also receive the output; may be null
+  // Called with the sandbox's description and the command's settings, before it runs: for a receipt. `input`
+  // then contains all of its input.
   std::function<void(std::string description, sandbox::Invocation)> on_made = {};
 };
 
-// Errors: kNotFound without the image; kUnsupported for a grant that this kind cannot hold, or a machine without its platform.
-// kInvalidArgument for a terminal where there is none.
+// Errors: kNotFound without the image; kUnsupported for a grant that this kind cannot enforce, or a machine
+// without its platform; kInvalidArgument for a terminal if there is none.
 Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>& cancelled);
 
-// What a limit is when nothing names it; the same for a command on a terminal.
+// The default limits; the same for a command on a terminal.
 policy::Limits linux_limits();
 policy::Limits terminal_limits();
-// What the options say, for this kind: the working directory is granted at /work, and a directory that a flag grants, which names no
-// bounds, has room for a build.
+// The policy of the options, for this kind: the working directory is granted at /work, and a directory that a
+// flag grants without bounds has room for a build.
 Result<policy::Policy> linux_policy(const PolicyOptions& options, const policy::Limits& unless_given);
-// --env, as a command has it.
+// The variables of --env for a command.
 Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written);
 // The best shell that an image has.
 std::vector<std::string> login_shell();

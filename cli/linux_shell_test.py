@@ -160,7 +160,7 @@ class Ends(ShellTest):
         done = subprocess.run([MEMBRANE, "shell", "--image", "host"], env=self.environment, stdin=subprocess.DEVNULL,
                               capture_output=True)
         self.assertEqual(done.returncode, 2)
-        self.assertIn(b"no terminal", done.stderr)
+        self.assertIn(b"is not a terminal", done.stderr)
 
     def test_an_image_that_is_not_there(self):
         terminal = self.start("shell", "--image", "nosuch")

@@ -150,7 +150,7 @@ class Commands(LinuxTest):
 
     def test_a_command_begins_where_it_is_told(self):
         self.assertEqual(self.run_linux("pwd", options=["--workdir", "/usr"]).stdout, b"/usr\n")
-        for directory, cause in (("/nosuch", b"cannot begin in /nosuch"), ("relative", b"not absolute")):
+        for directory, cause in (("/nosuch", b"cannot start in /nosuch"), ("relative", b"not absolute")):
             done = self.run_linux("pwd", options=["-w", directory])
             self.assertEqual(done.returncode, 2)
             self.assertIn(cause, done.stderr)
@@ -514,7 +514,7 @@ class Mcp(LinuxTest):
 
 
 class AsOnTheHost(LinuxTest):
-    """Each script gives the same output, exit code and files here and on this machine. A sandbox runs many, one after the other."""
+    """Each script gives the same output, exit code and files here and on this machine. A sandbox runs many, one after another."""
 
     DRIVER = (HERE / "linux_scripts_driver.sh").read_text()
     AT_ONCE = 40

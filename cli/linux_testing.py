@@ -178,7 +178,7 @@ class Image:
 
 
 def make_image(path: Path, programs: list[str] = PROGRAMS) -> set[str]:
-    """Writes the tarball; gives the programs that it has."""
+    """Writes the tarball; returns the programs that it has."""
     image = Image(path)
     has = {name for name in programs if image.program(name)}
     if "python3" in has:

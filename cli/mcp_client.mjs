@@ -1,5 +1,5 @@
-// One conversation with a server by a client of the TypeScript SDK, for mcp_testing.py: prints what came of each step as one
-// JSON object.
+// One conversation with a server by a client of the TypeScript SDK, for mcp_testing.py: prints the result of
+// each step as one JSON object.
 //
 //   node mcp_client.mjs v1|v2 legacy|REVISION URL|COMMAND [ARGUMENT…]
 //
@@ -23,7 +23,7 @@ const call = (name, args, how) =>
 const failure = async (promise) => promise.then(() => null, (error) => ({ code: error.code, message: String(error.message ?? error) }))
 
 const found = { errors: [] }
-// An answer that is read together with what came before it can overtake that, in this client.
+// In this client, an answer that is read together with earlier messages can overtake them.
 client.onerror = (error) => /unknown token/.test(error) || found.errors.push(String(error))
 await client.connect(transport)
 found.server = client.getServerVersion().name

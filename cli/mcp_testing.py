@@ -1,6 +1,7 @@
 """What tests of MCP share: messages, and the clients of others, each brought from its registry by npm or pip.
 
-MEMBRANE_COMMAND names the command, as in cli/command_test.py. What cannot be brought is skipped, and the skip says why.
+MEMBRANE_COMMAND names the command, as in cli/command_test.py. Clients that cannot be downloaded are skipped,
+and the skip says why.
 """
 
 import json
@@ -27,7 +28,7 @@ PIP_PACKAGES = ["mcp==2.3.0"]
 
 TOOLS = ["run_code", "create_session", "run_in_session", "fork_session", "close_session", "list_files", "read_file", "write_file",
          "explain_policy", "list_reports", "get_report", "get_receipt"]
-# What the conformance suite's example server has, and a server for something else has not.
+# Features of the conformance suite's example server that a server for another purpose lacks.
 EXPECTED_FAILURES = {
     "a tool of that server's, by its name": [
         "tools-call-simple-text", "tools-call-image", "tools-call-audio", "tools-call-embedded-resource",

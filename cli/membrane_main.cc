@@ -17,7 +17,7 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
-// A file, or what is called as one that runs.
+// A file, or a command with this name.
 bool is_program(const std::string& word) {
   std::error_code error;
   if (std::filesystem::is_regular_file(word, error)) return true;
@@ -25,7 +25,7 @@ bool is_program(const std::string& word) {
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return word.ends_with(ending); });
 }
 
-// What a person who typed `word` in the place of a command, or behind all arguments, probably meant.
+// What a person who typed `word` in the place of a command, or after all arguments, probably meant.
 std::string meant_by(const CLI::App& command, const std::string& word) {
   const std::string& name = command.get_name();
   if (name == "membrane" && word == "help") return "Write membrane --help, or membrane COMMAND --help. ";
@@ -36,7 +36,7 @@ std::string meant_by(const CLI::App& command, const std::string& word) {
   return {};
 }
 
-// The model is named by the environment, not by options, as other programs have them.
+// The model is named by the environment, not by options, unlike in other programs.
 std::string_view variable_for(const CLI::App& command, std::string_view option) {
   if (command.get_name() != "agent" && command.get_name() != "run") return {};
   if (option == "--model" || option == "-m") return "MEMBRANE_MODEL";
@@ -44,7 +44,8 @@ std::string_view variable_for(const CLI::App& command, std::string_view option) 
   return option == "--api-key" || option == "--key" ? "MEMBRANE_API_KEY" : "";
 }
 
-// With --json even a request that cannot be read is answered by JSON. The parser may have stopped before the flag.
+// With --json even an invalid command line is answered with JSON. The parser may have stopped before the
+// flag.
 Reader reader_of(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   for (const std::string& word : words) {
@@ -58,7 +59,7 @@ Reader reader_of(const CLI::App& app, const std::vector<std::string>& words) {
   return command->get_name() == "run" ? Reader::kReport : Reader::kJson;
 }
 
-// What the command will want, as far as the words say before they are read as options.
+// What the command will need, as far as the words show before they are parsed as options.
 std::optional<EarlyProcess> early_process(const std::vector<std::string_view>& words) {
   if (words.empty()) return std::nullopt;
   const auto end = std::ranges::find(words, "--");
@@ -73,7 +74,7 @@ std::optional<EarlyProcess> early_process(const std::vector<std::string_view>& w
   return std::nullopt;
 }
 
-// What was typed is not what the command takes.
+// Reports an invalid command line.
 int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader reader) {
   const CLI::App* command = &app;
   std::string path = app.get_name();
@@ -82,10 +83,10 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
     path += " " + command->get_name();
   }
   std::string message = error.what();
-  std::string hint = "\"" + path + " --help\" says what can be given.";
+  std::string hint = "\"" + path + " --help\" lists the options.";
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
   if (code == CLI::ExitCodes::ArgumentMismatch && message.contains("At Most"))
-    message = "more arguments are given than " + message.substr(0, message.find(':')) + " takes";
+    message = "there are more arguments than " + message.substr(0, message.find(':')) + " accepts";
   const bool is_unknown = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
   if (const std::vector<std::string> unknown = command->remaining(); is_unknown && !unknown.empty()) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
@@ -97,12 +98,12 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
               word;
     const std::string_view near = nearest(word, {known.begin(), known.end()});
     if (const std::string_view variable = variable_for(*command, word); !variable.empty())
-      hint = "The environment says so: export " + std::string(variable) + "=… (docs/agent.md). " + hint;
+      hint = "Set it in the environment: export " + std::string(variable) + "=… (docs/agent.md). " + hint;
     else if (!near.empty()) hint = "Did you mean " + std::string(near) + "? " + hint;
     else if (!is_option) hint = meant_by(*command, word) + hint;
   } else if (is_unknown) {
     if (const std::vector<std::string> known = commands_of(*command); !known.empty()) {
-      message = "no command is given; there are";
+      message = "no command was given; there are";
       for (const std::string& each : known) message += (&each == &known.front() ? " " : ", ") + each;
     }
   }

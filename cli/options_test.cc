@@ -1,4 +1,4 @@
-// Every option of every command, walked over the parser itself: a new one cannot escape these rules.
+// Every option of every command, enumerated from the parser itself: a new one cannot escape these rules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A command with how it is called: {"languages", "add"}.
+// A command and its words: {"languages", "add"}.
 struct Command {
   CLI::App* app;
   Words path;
@@ -29,7 +29,7 @@ class Options : public ::testing::Test {
         commands_.push_back({sub, std::move(path)});
       }
     }
-    // Only parse: the commands' own callbacks stay, since they own what the options are stored in.
+    // Only parses: the commands' own callbacks stay, since they own the storage of the options.
     for (const Command& command : commands_)
       if (command.app != app_.get()) command.app->parse_complete_callback([] { throw CLI::Success(); });
   }
@@ -48,7 +48,7 @@ class Options : public ::testing::Test {
     return name_of(option) == "--help" || name_of(option) == "--version";
   }
 
-  // Parses as the command line does. What went wrong, or "".
+  // Parses like the command line. Returns the error, or "".
   std::string parse(Words words) {
     auto ordered = order_arguments(*app_, std::move(words));
     if (!ordered) return ordered.error().message;
@@ -111,7 +111,7 @@ TEST_F(Options, StandBeforeAndAfterWhatIsNamed) {
 
 class Arguments : public Options {
  protected:
-  // Which words are the program's; the error's message when there is one.
+  // The words that belong to the program; the error's message when there is one.
   Words programs(Words words) { return positionals("run", {"file", "arguments"}, std::move(words)); }
   // The sandbox, too.
   Words of_exec(Words words) { return positionals("exec", {"id", "words"}, std::move(words)); }

@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> kImages[] = {
 
 std::unexpected<Error> refused(const std::string& path, const std::string& why) {
   return fail(ErrorCode::kUnavailable, path + " cannot be written: " + why,
-              "Give a directory that can be written to, with nothing else in the way.");
+              "Name a writable directory, with nothing else in the way.");
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ Result<OutDirectory> OutDirectory::open(const std::string& path) {
   return OutDirectory(path, std::move(directory));
 }
 
-// Directory by directory, none of which may be a link. `path` is what errors speak of.
+// Opens directory by directory, none of which may be a link. Errors name `path`.
 Result<host::Fd> OutDirectory::open_directory(std::string_view below, const std::string& path) {
   host::Fd at(fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0));
   for (size_t begin = 0; begin < below.size();) {
@@ -58,14 +58,14 @@ Status OutDirectory::write(const std::string& below, std::string_view bytes, boo
   const size_t slash = below.rfind('/');
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   MEMBRANE_ASSIGN(const host::Fd at, open_directory(std::string_view(below).substr(0, begin), path));
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK;  // a FIFO does not make us wait
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK;  // does not block on a FIFO
   const auto file = host::open_beneath(at.get(), below.substr(begin), kFlags, host::Symlinks::kNone,
                                        is_executable ? kProgramMode : kFileMode);
   if (!file) return refused(path, file.error().reason);
   struct stat status{};
   if (fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1)
-    return refused(path, "it is no regular file, or one with other names");
-  // One that was there keeps who may read and write it.
+    return refused(path, "it is not a regular file, or has several names");
+  // An existing file keeps its permissions.
   constexpr mode_t kRun = 0111, kRead = 0444;
   const mode_t run = is_executable ? (status.st_mode & kRead) >> 2 : 0;
   if ((status.st_mode & kRun) != run && fchmod(file->get(), (status.st_mode & 0777 & ~kRun) | run) != 0)

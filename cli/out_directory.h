@@ -1,8 +1,8 @@
-// Where --out puts what a program made: its files, by their paths below the directory, and the images that it showed; and
-// where cp -r puts what comes of a service.
+// The target of --out: the files that a program made, with their paths below the directory, and the images
+// that it showed; also the target of cp -r from a service.
 //
-// The names are the program's, or the service's: nothing is written outside of the directory, through a symbolic link, or to what is no
-// regular file. A file that is there already is replaced.
+// The names come from the program or the service: nothing is written outside the directory, through a
+// symbolic link, or to anything but a regular file. An existing file is replaced.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,22 +19,22 @@ namespace membrane::cli {
 
 class OutDirectory {
  public:
-  // Makes the directory when it is not there. Errors: kUnavailable.
+  // Creates the directory if it does not exist. Errors: kUnavailable.
   static Result<OutDirectory> open(const std::string& path);
 
-  // A file by its absolute path in the program: "/plots/a.png" becomes plots/a.png.
+  // Writes a file by its absolute path in the program: "/plots/a.png" becomes plots/a.png.
   void keep(std::string_view guest_path, std::string_view bytes, bool is_executable = false);
-  // A symbolic link that is relative and stays below `within`, a directory that is kept; any other is left out, and the answer is false. A file
-  // or link that is there already is replaced.
+  // Writes a symbolic link that is relative and stays below `within`, a directory that is kept; any other is
+  // skipped, and the result is false. An existing file or link is replaced.
   bool keep_link(std::string_view guest_path, const std::string& target, std::string_view within);
-  // A directory, with those above it; it may be there already.
+  // Creates a directory and its parents; it may already exist.
   void keep_directory(std::string_view guest_path);
   // value.png, display-1.png, display-2.svg, …
   void keep_images(const sandbox::Report& report);
 
-  // What was written, from the working directory, in its order.
+  // What was written, relative to the working directory, in order.
   [[nodiscard]] const std::vector<std::string>& kept() const { return kept_; }
-  // The first that could not be. kUnavailable; kDenied for what lies in the way.
+  // The first error. kUnavailable; kDenied if something is in the way.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:

@@ -26,7 +26,7 @@ Result<std::unique_ptr<OuterTerminal>> OuterTerminal::take(std::atomic<bool>& ca
   std::unique_ptr<OuterTerminal> terminal(new OuterTerminal(cancelled));
   if (tcgetattr(STDIN_FILENO, &terminal->before_) != 0)
     return fail(
-        ErrorCode::kInvalidArgument, "standard input is no terminal",
+        ErrorCode::kInvalidArgument, "standard input is not a terminal",
         "Run it on a terminal, or a single command without one: membrane run --kind linux -- COMMAND.");
   const sigset_t watched = watched_signals();
   pthread_sigmask(SIG_BLOCK, &watched, &terminal->mask_before_);
@@ -66,13 +66,13 @@ void OuterTerminal::write(std::string_view bytes) {
   }
 }
 
-// Another process has stopped this one: the shell outside has its terminal for so long.
+// Another process has stopped this one: the outer shell has its terminal meanwhile.
 void OuterTerminal::stop_and_continue() const {
   restore();
   kill(getpid(), SIGSTOP);
 }
 
-// A thread that hears the signals.
+// A thread that receives the signals.
 class OuterTerminal::Watch {
  public:
   Watch(OuterTerminal& terminal, linux::Command& command)
@@ -121,7 +121,7 @@ class OuterTerminal::Watch {
 
 std::shared_ptr<void> OuterTerminal::accompany(linux::Command& command) {
   auto watch = std::make_shared<Watch>(*this, command);
-  command.resize(size());  // it may have changed since the command was ordered
+  command.resize(size());  // it may have changed meanwhile
   return watch;
 }
 

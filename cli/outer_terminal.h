@@ -1,4 +1,4 @@
-// The terminal that this process was started on, while a command of a sandbox has it.
+// The terminal that this process was started on, while a command of a sandbox uses it.
 #pragma once
 
 #include <signal.h>
@@ -15,18 +15,20 @@
 
 namespace membrane::cli {
 
-// Every key goes to the sandbox, and what the sandbox prints comes out as it is. At its end the terminal is as it was.
+// Passes every key to the sandbox, and the sandbox's output to the terminal unchanged. The destructor
+// restores the terminal.
 class OuterTerminal {
  public:
-  // Takes standard input's. The signals that concern a terminal are blocked from here on in this thread and those that it starts.
-  // `cancelled` is set when somebody asks this process to end. Errors: kInvalidArgument when standard input is no terminal.
+  // Takes over standard input's terminal. Signals that concern a terminal are blocked from here on in this
+  // thread and those that it starts. `cancelled` is set when somebody asks this process to end. Errors:
+  // kInvalidArgument when standard input is not a terminal.
   static Result<std::unique_ptr<OuterTerminal>> take(std::atomic<bool>& cancelled);
   ~OuterTerminal();
   OuterTerminal(const OuterTerminal&) = delete;
   OuterTerminal& operator=(const OuterTerminal&) = delete;
 
   [[nodiscard]] static linux::TerminalSize size();
-  // The command hears of another size as long as what this gives lives.
+  // The command is told of size changes as long as the result exists.
   [[nodiscard]] std::shared_ptr<void> accompany(linux::Command& command);
   static void write(std::string_view bytes);
 

@@ -9,7 +9,8 @@
 namespace membrane::cli {
 namespace {
 
-// Says on a terminal how far it is; elsewhere in one line that packages are brought, since that takes its time.
+// Shows progress on a terminal; elsewhere prints one line that packages are being installed, since that takes
+// time.
 std::function<void(std::string_view step)> progress_of(const std::vector<std::string>& names) {
   if (auto line = progress_line()) return line;
   std::string list;
@@ -23,7 +24,7 @@ std::function<void(std::string_view step)> progress_of(const std::vector<std::st
 
 void PackageOptions::add_to(CLI::App& command) {
   add_repeatable(command, "--with", with_,
-                 "A package that programs can import, from the language's registry, as rich or rich==13.7.1; "
+                 "A package from the language's registry that programs can import, as rich or rich==13.7.1; "
                  "may be repeated")
       ->type_name("NAME[==VERSION]")
       ->group("Policy");

@@ -1,4 +1,4 @@
-// --with NAME: packages for the programs of a command, in addition to those that its policy names.
+// --with NAME: packages for the programs of a command, in addition to those in its policy.
 //
 // Threads: one at a time.
 #pragma once
@@ -16,11 +16,11 @@ class PackageOptions {
  public:
   void add_to(CLI::App& command);
 
-  // Adds what --with asks for to what the policy names for the language, so that the policy has all of it.
-  // Errors: kInvalidArgument for what is no package, or is named by both.
+  // Adds the packages of --with to those that the policy names for the language, so that the policy contains
+  // all. Errors: kInvalidArgument for anything but a package, or for one that both name.
   Status join(policy::Policy& policy, lang::Driver driver) const;
-  // The language with what the policy names for it, --with's names among them. `policy_file` is where
-  // the lock stands beside; "" for none.
+  // The language with the packages that the policy names for it, including those of --with. The lock is
+  // stored next to `policy_file`; "" for none.
   Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const sandbox::Template> language,
                                                            const policy::Policy& policy,
                                                            const std::string& policy_file,

@@ -126,7 +126,7 @@ class PythonPackages(PackagesTest):
         done = self.run_python("Parcel", program)
         self.assertEqual(done.stdout, "42 1.2.0 /usr/lib/python-packages/parcel/__init__.py\n"
                          "found /usr/lib/python-packages/parcel/__pycache__/__init__.cpython-315.pyc\n")
-        self.assertEqual(done.stderr, "membrane: bringing packages by pip: Parcel\n")
+        self.assertEqual(done.stderr, "membrane: installing packages with pip: Parcel\n")
         self.offline()
         again = self.run_python("parcel", program)
         self.assertEqual((again.stdout, again.stderr), (done.stdout, ""))
@@ -166,7 +166,7 @@ class PythonPackages(PackagesTest):
         self.assertEqual([(each["name"], each["version"]) for each in lock["packages"]], [("parcel", "1.0")])
         self.assertEqual(lock["packages"][0]["sha256"],
                          hashlib.sha256((self.index / lock["packages"][0]["file"]).read_bytes()).hexdigest())
-        # Another machine, on which there is a newer one, and nothing is cached.
+        # Another machine, with a newer version available, and nothing cached.
         wheel(self.index, "parcel", "2.0", {"parcel.py": "value = 2\n"})
         shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
         self.assertEqual(self.membrane(*program, "-q").stdout, "1\n")
@@ -230,7 +230,7 @@ class PythonPackages(PackagesTest):
         done = self.membrane("run", "--with", "parcel", "-e", "import parcel; print(parcel.value)")
         self.assertEqual(done.stdout, "1\n")
         self.assertIn("programs get parcel 1.0, an older version: 2.0 needs quick-core, of which there is no "
-                      "wheel of pure Python", done.stderr)
+                      "pure Python wheel", done.stderr)
 
     def test_the_newest_version_needs_no_words(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
@@ -243,12 +243,12 @@ class PythonPackages(PackagesTest):
         for need in (f"stamp @ {stamp.as_uri()}", f"\n stamp @ {stamp.as_uri()}", f"stamp\n @ {stamp.as_uri()}"):
             with self.subTest(need=need):
                 wheel(self.index, "parcel", "1.0", {"parcel.py": ""}, needs=[need])
-                self.assertIn("by its address", self.refused("--with", "parcel"))
+                self.assertIn("needs a package by URL", self.refused("--with", "parcel"))
 
     def test_native_code_is_refused_by_name(self):
         self.assertIn("Use pandas, which is built in", self.refused("--with", "polars"))
         wheel(self.index, "quick", "1.0", {"quick.py": ""}, tag="cp315-cp315-manylinux_2_17_x86_64")
-        self.assertIn("wheels of pure Python", self.refused("--with", "quick"))
+        self.assertIn("pure Python wheels", self.refused("--with", "quick"))
         wheel(self.index, "sly", "1.0", {"sly/__init__.py": "", "sly/fast.cpython-315-x86_64-linux-gnu.so": b"\x7fELF"})
         self.assertIn("holds native code (sly/fast", self.refused("--with", "sly"))
 
@@ -293,10 +293,10 @@ class PythonPackages(PackagesTest):
             "leads elsewhere: 'a": {"entries": [plain("a/./b")]},
             "a link or a device: 'link'": {"entries": [linked("link", 0o120777)]},
             "a link or a device: 'pipe'": {"entries": [linked("pipe", 0o010666)]},
-            "does not have the files that its RECORD says: 'extra.py'": {"entries": [plain("extra.py")]},
-            "does not have the files that its RECORD says: 'none.py'": {
+            "does not have the files listed in its RECORD: 'extra.py'": {"entries": [plain("extra.py")]},
+            "does not have the files listed in its RECORD: 'none.py'": {
                 "record": lambda lines: {**lines, "none.py": "none.py,sha256=AAAA,1\n"}},
-            "has another parcel.py than its RECORD says": {"record": longer},
+            "has a parcel.py that does not match its RECORD": {"record": longer},
         }
         for said, options in cases.items():
             with self.subTest(said):
@@ -314,14 +314,14 @@ class PythonPackages(PackagesTest):
         self.assertIn("too many files", self.refused("--with", "parcel"))
 
     def test_what_is_wrong_is_said_with_its_fix(self):
-        for name, said in (("no-such-package", "pip brings no such packages"), ("./parcel.whl", "it is a path"),
-                           ("git+https://example.org/x", "it is a URL"), ("parcel>=1", "by =="),
+        for name, said in (("no-such-package", "pip did not find the packages"), ("./parcel.whl", "it is a path"),
+                           ("git+https://example.org/x", "it is a URL"), ("parcel>=1", "with =="),
                            ("parcel[extra]", "extras")):
             self.assertIn(said, self.refused("--with", name))
         self.assertIn("is an option", self.refused("--with=--pre"))
-        self.assertIn("asked for twice", self.refused("--with", "parcel", "--with", "Parcel==1"))
+        self.assertIn("requested twice", self.refused("--with", "parcel", "--with", "Parcel==1"))
         self.offline()
-        self.assertIn("python3 is not there", self.refused("--with", "parcel"))
+        self.assertIn("python3 is not installed", self.refused("--with", "parcel"))
 
     def test_a_cache_that_others_may_write_to_is_refused(self):
         packages = self.folder / "cache" / "membrane" / "packages"
@@ -341,7 +341,7 @@ class PythonPackages(PackagesTest):
         layer.write_bytes(layer.read_bytes()[:-1] + b"?")
         done = self.membrane(*program)
         self.assertEqual(done.stdout, "1\n")
-        self.assertIn("is damaged: Membrane makes a new one", done.stderr)
+        self.assertIn("is damaged: Membrane builds a new one", done.stderr)
 
     def test_nothing_is_left_of_the_work(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": ""})
@@ -499,7 +499,7 @@ class JavaScriptPackages(PackagesTest):
                 packages[place] = packages["node_modules/parcel"]
                 (self.folder / "policy.toml.lock").write_text(json.dumps(changed))
                 self.assertIn("does not come from the registry", self.refused("--lang", "js", "--policy", "policy.toml"))
-        # Another place to bring it from is left out: the registry is asked.
+        # Another source for it is ignored: the registry is asked.
         good["javascript"]["package_lock"]["packages"]["node_modules/parcel"]["resolved"] = "http://127.0.0.1:9/parcel.tgz"
         (self.folder / "policy.toml.lock").write_text(json.dumps(good))
         self.assertEqual(self.run_js("--policy", "policy.toml", code="1"), "1\n")
@@ -518,14 +518,14 @@ class JavaScriptPackages(PackagesTest):
         elsewhere.mkdir()
         (elsewhere / "package.json").write_text('{"name": "elsewhere", "version": "1.0.0"}')
         self.publish("parcel", "1.0.0", {}, dependencies={"elsewhere": f"file:{elsewhere}"})
-        # By npm itself where it knows how, else by what its lock says.
+        # With npm itself if it can, otherwise from its lock.
         self.assertRegex(self.refused("--lang", "js", "--with", "parcel"), "does not come from the registry|EALLOW")
         self.publish("@a/quick", "1.0.0", {"binding.gyp": "{}"})
         self.assertIn("the package @a/quick is native code", self.refused("--lang", "js", "--with", "@a/quick"))
-        self.assertIn("npm brings no such packages", self.refused("--lang", "js", "--with", "no-such-package"))
-        self.assertIn("is no package", self.refused("--lang", "js", "--with", "../elsewhere"))
+        self.assertIn("npm did not find the packages", self.refused("--lang", "js", "--with", "no-such-package"))
+        self.assertIn("is not a package", self.refused("--lang", "js", "--with", "../elsewhere"))
         self.environment["PATH"] = ""
-        self.assertIn("npm, which is not there", self.refused("--lang", "js", "--with", "parcel"))
+        self.assertIn("npm, which is not installed", self.refused("--lang", "js", "--with", "parcel"))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ PAGES = sorted(str(path.relative_to(ROOT)) for pattern in ("*.md", "docs/**/*.md
 PAGES_NOT_RUN = {
     "docs/capabilities.md": "made from the registry, whose examples sandbox/capability_examples_test.cc runs",
 }
-# Lines of commands, by how they begin.
+# Lines of commands, by their beginnings.
 LINES_NOT_RUN = {
     r"make (build|demo|test|install|dist)\b": "builds what this test runs; cmake/TestInstall.cmake installs",
     r"make demo-local-model|MEMBRANE_LOCAL_MODEL=": "brings and compiles llama.cpp, for ten minutes",
@@ -50,7 +50,7 @@ LINES_NOT_RUN = {
     r"membrane audit verify\b": "reads the log of a service: service/audit_test.cc makes one",
     r"membrane serve\b": "serves until it is stopped: service/*_test.py start it",
 }
-# Lines that need what this machine may not have: a program, or a variable that names a module.
+# Lines that need what this machine may lack: a program, or a variable that names a module.
 LINES_THAT_NEED = {
     r"clang --target=wasm32-wasi": lambda: has_wasi_clang(),
     r"npm |.*--lang js --with ": lambda: shutil.which("npm"),
@@ -69,13 +69,15 @@ CODES = {
     ("membrane.1", "membrane run program.wat --freeze-after 1e6 --snapshot program.snap"): 4,
     ("membrane.1", "membrane thaw program.snap --freeze-after 2e6 --snapshot program.snap"): 4,
 }
-# Blocks that are no commands and no program by themselves, by page and first line.
+# Blocks that are neither commands nor complete programs, by page and first line.
 BLOCKS_NOT_RUN = {
     ("README.md", "  ┌───────────┐           ┌──────────────── the boundary ────────────────┐"): "a drawing",
     ("docs/agent.md", "task ─▶ model ─▶ reply ─┬─ program ─▶ sandbox ─▶ report ─▶ observation ─▶ model …"): "a drawing",
     ("README.md", "from membrane import Sandbox"): "asks a service: service/clients_test.py runs it",
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
+        "a list of folders, which tools/check-floors holds",
+    ("docs/architecture.md", "engine/testing/      generator, reference interpreter, .wast runner, differential driver     a library of its own"):
         "a list of folders, which tools/check-floors holds",
     ("docs/sandbox-format.md", "header, one page | pages: memory, contents of changed files | state"): "a drawing",
     ("docs/linux.md", 'RUN --mount=type=secret,id=token curl -H "Authorization: Bearer $(cat /run/secrets/token)" …'):
@@ -303,7 +305,7 @@ class PagesTest(unittest.TestCase):
         return done
 
     def run_command(self, command):
-        """One that a page prints; gives what it printed on standard output, None when it is not run."""
+        """One that a page prints; returns what it printed on standard output, None when it is not run."""
         if reason_of(LINES_NOT_RUN, command):
             return None
         needed = reason_of(LINES_THAT_NEED, command)

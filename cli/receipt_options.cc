@@ -12,7 +12,7 @@ namespace membrane::cli {
 void KeysOption::add_to(CLI::App& command) {
   add_repeatable(
       command, "--keys", files_,
-      "The keys of who signed, beside your own, as membrane keys publish prints them, and GET /v1/keys of a "
+      "The signers' public keys, besides your own, from membrane keys publish or GET /v1/keys of a "
       "service; may be repeated")
       ->type_name("FILE");
 }
@@ -23,8 +23,8 @@ Result<sandbox::KeyRing> KeysOption::keys() const {
   if (own) keys = *std::move(own);
   else if (own.error().code != ErrorCode::kNotFound) return own;
   else if (files_.empty())
-    return fail(ErrorCode::kNotFound, "there are no keys to verify by",
-                "Give those of who signed with --keys FILE: membrane keys publish prints one's own, and GET "
+    return fail(ErrorCode::kNotFound, "there are no keys to verify with",
+                "Pass the signers' keys with --keys FILE: membrane keys publish prints one's own, and GET "
                 "/v1/keys of a "
                 "service answers with its own.");
   for (const std::string& file : files_) {
@@ -54,7 +54,7 @@ nlohmann::ordered_json json_of(const sandbox::RefusedCall& call) {
 std::string text_of(const sandbox::RefusedCall& call) {
   if (call.number == 0) return "its end: " + call.error.reason;
   const std::string about = call.about.substr(0, call.about.find_last_not_of(' ') + 1);
-  // What the program chose to ask for must not look like lines of ours.
+  // The program's own text must not look like lines of ours.
   return printable_line("call " + std::to_string(call.number) + ", " + call.function +
                         (about.empty() ? "" : " " + about) + ": " + call.error.reason);
 }

@@ -91,7 +91,7 @@ class Keys(Case):
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         path.chmod(0o644)
         done = self.membrane("run", "-e", STORES, "--seal", "a.receipt", code=2)
-        self.assertIn("not for its owner alone", done.stderr)
+        self.assertIn("accessible to other users", done.stderr)
         self.assertEqual(done.stdout, "", "nothing runs that cannot be sealed")
 
     def test_without_a_key_nothing_runs(self):
@@ -158,8 +158,8 @@ class Verify(Case):
         private = Path(f"{receipt}.private")
         lines = private.read_text().split("\n")
         private.write_text("\n".join("" if '"item":"program"' in line else line for line in lines))
-        self.assertIn("1 lines taken away", self.membrane("verify", receipt).stdout)
-        self.assertIn("1 lines taken away", verifier.verify(receipt, verifier.keys_of(self.publish())))
+        self.assertIn("1 lines removed", self.membrane("verify", receipt).stdout)
+        self.assertIn("1 lines removed", verifier.verify(receipt, verifier.keys_of(self.publish())))
         self.assertIn("no program", self.membrane("replay", receipt, code=2).stderr)
         private.unlink()
         self.assertIn("private part: not here", self.membrane("verify", receipt).stdout)
@@ -301,7 +301,7 @@ class Replay(Case):
             if gone:
                 gone.unlink()
             done = self.membrane("run", "-e", STORES, "--seal", "a.receipt", "--allow", "kv", code=2)
-            self.assertIn("is there already, and a receipt is not replaced", done.stderr)
+            self.assertIn("already exists, and a receipt is not replaced", done.stderr)
             self.assertIn("--force", done.stderr)
             self.assertEqual((done.stdout, private.read_bytes()), ("", before[1]))
             if gone is None:
@@ -400,7 +400,7 @@ class PolicyTest(Case):
         second.write_text(second.read_text().replace("kv.set", "kv.get"))
         (self.folder / "kv.toml").write_text("[kv]\n")
         said = self.membrane("policy", "test", "kv.toml", "receipts", code=1).stdout
-        self.assertIn("cannot be judged: its private part is not here", said)
+        self.assertIn("cannot be judged: its private part, which lists the calls, is not here", said)
         self.assertIn("has been changed", said)
         self.assertIn("2 cannot be judged", said)
         self.membrane("policy", "test", "kv.toml", "config", code=2)

@@ -19,12 +19,12 @@ namespace {
 
 constexpr const char* kUsualUrl = "http://127.0.0.1:7400";
 constexpr uint32_t kMostRetries = 3;
-constexpr uint64_t kMostWaitMs = 30'000;  // a service that asks for a longer wait is not waited for
+constexpr uint64_t kMostWaitMs = 30'000;  // a longer requested wait is a failure
 constexpr size_t kMostBodyBytes = 1u << 30;
 // A report has all that was printed: as much as a sandbox may print, escaped.
 constexpr JsonLimits kAnswerLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 constexpr agent::SseLimits kEventLimits{.line_bytes = 512u << 20, .data_bytes = 512u << 20};
-constexpr long kConnectMs = 10'000, kSilentS = 60;  // streams have a sign of life every 15 s
+constexpr long kConnectMs = 10'000, kSilentS = 60;  // streams send a keep-alive every 15 s
 constexpr uint64_t kMostTokenBytes = 4096;
 
 using Url = std::unique_ptr<CURLU, decltype(CurlApi::url_cleanup)>;
@@ -50,7 +50,7 @@ std::string escaped(const CurlApi& api, const std::string& text) {
 
 std::string token_of_this_machine() {
   const std::string path =
-      agent::History::default_path("service/owner.token");  // of the service as it is started
+      agent::History::default_path("service/owner.token");  // of the locally started service
   std::error_code error;
   if (path.empty() || !std::filesystem::is_regular_file(path, error)) return {};
   const auto text = read_input(path, kMostTokenBytes);
@@ -64,7 +64,7 @@ std::string new_key() {
   return key;
 }
 
-// Of an answer 429 or 503: waiting alone does not mend it.
+// For an answer 429 or 503: waiting alone does not help.
 bool is_for_good(const std::string& body) {
   const auto json = read_json(body, "the answer");
   if (!json || !json->is_object()) return false;
@@ -88,8 +88,9 @@ void RemoteOptions::add_to(CLI::App& command) {
       ->type_name("URL")
       ->group("Service");
   command
-      .add_option("--token", token,
-                  "Who asks (else MEMBRANE_TOKEN, else what `membrane serve` left on this machine)")
+      .add_option(
+          "--token", token,
+          "The token to use (else MEMBRANE_TOKEN, else the one that `membrane serve` left on this machine)")
       ->type_name("TOKEN")
       ->group("Service");
 }
@@ -108,10 +109,10 @@ RemoteRequest json_request(std::string method, std::vector<std::string> path,
 struct Remote::Transfer {
   const Remote& remote;
   CURL* easy;
-  agent::SseParser* events;  // of a stream; null else
-  std::string body;          // of a stream only when it is an error's
+  agent::SseParser* events;  // for a stream; otherwise null
+  std::string body;          // for a stream only if it is an error
   std::string retry_after, exec_id;
-  std::string body_error;  // what was wrong with what came
+  std::string body_error;  // what was wrong with the body
   long status = 0;
   bool is_nobody_there = false;
 
@@ -158,15 +159,15 @@ Result<Remote> Remote::open(const RemoteOptions& options) {
   const bool is_url = api->url_set(url.get(), CURLUPART_URL, remote.url_.c_str(), 0) == CURLUE_OK;
   const std::string scheme = is_url ? part_of(*api, url, CURLUPART_SCHEME) : "";
   if (scheme != "http" && scheme != "https")
-    return fail(ErrorCode::kInvalidArgument, remote.url_ + " is no URL of a service",
+    return fail(ErrorCode::kInvalidArgument, remote.url_ + " is not the URL of a service",
                 "Write it as " + std::string(kUsualUrl) + ".");
   remote.is_local_ = is_loopback(part_of(*api, url, CURLUPART_HOST));
   remote.token_ = options.token.empty() ? environment_variable("MEMBRANE_TOKEN") : options.token;
-  // The token of this machine goes to no other.
+  // The token of this machine is sent to no other.
   if (remote.token_.empty() && remote.is_local_) remote.token_ = token_of_this_machine();
   if (std::ranges::any_of(remote.token_, [](unsigned char c) { return c <= ' ' || c == 0x7f; }))
     return fail(ErrorCode::kInvalidArgument, "the token holds white space or control characters",
-                "Give it as `membrane serve` printed it.");
+                "Use the token that `membrane serve` printed.");
   return remote;
 }
 
@@ -201,7 +202,8 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
   set(CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
   set(CURLOPT_XFERINFODATA, &transfer);
   if (is_local_) set(CURLOPT_PROXY, "");
-  // As for the clients in Python and Node's --use-openssl-ca; libcurl itself knows its own path alone.
+  // The same path as for the clients in Python and for Node's --use-openssl-ca; libcurl itself knows only its
+  // own.
   const std::string trusted = environment_variable("SSL_CERT_FILE");
   if (!trusted.empty()) set(CURLOPT_CAINFO, trusted.c_str());
   if (request.method != "GET" && request.method != "DELETE") {
@@ -221,7 +223,7 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
                 is_local_ ? "Start one: membrane serve" : "Is the URL right, and does the service run?");
   if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
     return fail(ErrorCode::kDenied, "the certificate of " + url_ + " is not trusted here: " + why,
-                "SSL_CERT_FILE names a file with the certificates that are, in PEM.");
+                "SSL_CERT_FILE can name a PEM file of trusted certificates.");
   return fail(ErrorCode::kUnavailable, "the connection to the service at " + url_ + " failed: " + why);
 }
 
@@ -238,7 +240,7 @@ Error Remote::error_of(const Transfer& transfer, const RemoteRequest& request) c
               in_words_of_command(text("hint"), sandbox)};
   if (error.message.empty()) {
     error.message =
-        "what answers at " + url_ + " is no Membrane service: status " + std::to_string(transfer.status);
+        "what answers at " + url_ + " is not a Membrane service: status " + std::to_string(transfer.status);
     return error;
   }
   if (transfer.status == 401) error.hint = "Give --token or MEMBRANE_TOKEN: what `membrane serve` printed.";

@@ -1,7 +1,8 @@
-// A service, as the commands that speak to one see it: requests to its REST interface, by libcurl.
+// A service as the commands see it: requests to its REST interface, with libcurl.
 //
-// Redirects are not followed, which would carry the token along; a service on loopback is reached without a proxy. What did
-// not reach the service, and what it refuses for now (429 and 503 that can be retried), is tried again, a few times, with the same idempotency key.
+// Redirects are not followed, since they would carry the token along; a service on loopback is reached
+// without a proxy. A request that did not reach the service, or that it refuses for now (429 and retryable
+// 503), is retried a few times with the same idempotency key.
 //
 // Threads: one at a time.
 #pragma once
@@ -25,7 +26,7 @@ class App;
 
 namespace membrane::cli {
 
-// --url, --token; else MEMBRANE_URL, MEMBRANE_TOKEN; else the service of this machine, with the token that it left.
+// --url, --token; else MEMBRANE_URL, MEMBRANE_TOKEN; else the service of this machine, with its stored token.
 class RemoteOptions {
  public:
   void add_to(CLI::App& command);
@@ -35,29 +36,29 @@ class RemoteOptions {
 
 struct RemoteRequest {
   std::string method = "GET";
-  std::vector<std::string> path = {};  // its parts: {"v1", "sandboxes", ID}
+  std::vector<std::string> path = {};  // its segments: {"v1", "sandboxes", ID}
   std::vector<std::pair<std::string, std::string>> query = {};
   std::string body = {};
-  std::string content_type = {};  // "": there is no body
+  std::string content_type = {};  // "": no body
 };
 
 class Remote {
  public:
-  // Connects to nobody. Errors: kInvalidArgument (the URL), kUnsupported (no libcurl).
+  // Does not connect. Errors: kInvalidArgument (the URL), kUnsupported (no libcurl).
   static Result<Remote> open(const RemoteOptions& options);
 
-  // The body of a good answer. Errors: what the service said, in words of the command, with its hint and the request's id; kUnavailable when none
-  // answers; kCancelled when `cancel` was set.
+  // Returns the body of a successful answer. Errors: the service's message, in words of the command, with its
+  // hint and the request's id; kUnavailable when nobody answers; kCancelled when `cancel` was set.
   Result<std::string> send(const RemoteRequest& request);
   Result<nlohmann::ordered_json> send_json(const RemoteRequest& request);
 
-  // Gives `on_event` the events of the answer as they come, until it ends.
+  // Passes the events of the answer to `on_event` as they come, until it ends.
   using OnEvent = std::function<void(const agent::SseEvent&)>;
   Status stream(const RemoteRequest& request, const OnEvent& on_event);
 
-  // Ends what is under way, within a second. Borrowed; may be null.
+  // Ends a request in progress within a second. Borrowed; may be null.
   void set_cancel(const std::atomic<bool>* cancel) { cancel_ = cancel; }
-  // Of the stream that was opened last; "" when it named none.
+  // The exec that the last opened stream belongs to; "" when it named none.
   [[nodiscard]] const std::string& exec_id() const { return exec_id_; }
 
  private:

@@ -31,14 +31,14 @@ constexpr Phrase kPhrases[] = {
     {", or GET …/approvals, lists", " lists"},
     {"(membrane cp, PUT …/files)", "(membrane cp FILE ID:/tmp/)"},
     {"(PUT …/files)", "(membrane cp FILE ID:/tmp/)"},
-    {"Over HTTP files", "In a service files"},
+    {"Over HTTP nobody is granted files of the machine", "A service grants nobody files of its machine"},
     {"more time: timeout_ms; timeout of the clients; --timeout of membrane exec.", "more time: --timeout."},
     {"with \"context\" left out", "without --context"},
     {"Begin it with \"open_stdin\": true.", "Begin it with membrane exec -i."},
-    {"Make one with \"seal\": true:", "Make one with membrane create --seal:"},
+    {"Create one with \"seal\": true:", "Create one with membrane create --seal:"},
 };
 
-// Members of requests, and the options that fill them.
+// Members of requests, and the corresponding options.
 constexpr Phrase kMembers[] = {{"ttl_s", "--ttl"},
                                {"idle_timeout_s", "--idle-timeout"},
                                {"timeout_ms", "--timeout"},
@@ -68,7 +68,7 @@ std::string flag_of_limit(std::string_view name) {
   return flag;
 }
 
-// The option of "ttl_s", of "labels[2]", of "policy.limits.memory".
+// The option for "ttl_s", for "labels[2]", for "policy.limits.memory".
 std::optional<std::string> option_of(std::string_view member) {
   constexpr std::string_view kLimits = "policy.limits.";
   if (member.starts_with(kLimits)) return flag_of_limit(member.substr(kLimits.size()));
@@ -78,7 +78,7 @@ std::optional<std::string> option_of(std::string_view member) {
   return std::string(found->command);
 }
 
-// --with a --with b, of what stands between the brackets of ["a", "b"].
+// --with a --with b, from the inside of ["a", "b"].
 std::string each_with(const std::string& option, std::string_view list) {
   std::string out;
   while (true) {
@@ -147,7 +147,7 @@ std::string with_durations(std::string text) {
   return text;
 }
 
-// "GET /openapi.json describes exec.", which is no help here.
+// Removes "GET /openapi.json describes exec.", which is no help here.
 std::string without_description(std::string text) {
   constexpr std::string_view kDescribes = "GET /openapi.json describes ";
   const size_t at = text.find(kDescribes);
@@ -180,7 +180,7 @@ std::string with_update(std::string text) {
   return text;
 }
 
-// The grant of a flag, of the member of a policy that grants the same; "" of another member.
+// The flag for a member of a policy that grants the same; "" for another member.
 std::string grant_of(const std::string& member) {
   const auto json = read_json("{" + member + "}", "the grant");
   if (!json || !json->is_object() || json->size() != 1) return "";

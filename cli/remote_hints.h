@@ -1,5 +1,6 @@
-// What a service says in the terms of REST, in those of the command: "GET /v1/snapshots lists them." is "membrane snapshots
-// lists them.", and "labels" is --label. What the command has no word for stays.
+// Translates a service's messages from the terms of REST to those of the command: "GET /v1/snapshots lists
+// them." becomes "membrane snapshots lists them.", and "labels" becomes --label. Terms without an equivalent
+// stay.
 //
 // Threads: pure.
 #pragma once
@@ -8,7 +9,7 @@
 
 namespace membrane::cli {
 
-// `sandbox` is the id of the one that was asked about; "" stands for any.
+// `sandbox` is the id of the sandbox of the request; "" stands for any.
 std::string in_words_of_command(std::string text, const std::string& sandbox);
 
 }  // namespace membrane::cli

@@ -28,12 +28,13 @@ TEST(RemoteHints, NameOptions) {
   EXPECT_EQ(told("\"ttl_s\" must be at most "), "--ttl must be at most ");
   EXPECT_EQ(told("\"labels[2]\" is too long, and \"metadata.a\" too"),
             "--label is too long, and --metadata too");
-  EXPECT_EQ(told("give a smaller \"policy.limits.memory\"."), "give a smaller --memory.");
+  EXPECT_EQ(told("use a smaller \"policy.limits.memory\"."), "use a smaller --memory.");
   EXPECT_EQ(told("it has files: read it with \"context\": \"ctx1\"."),
             "it has files: read it with --context ctx1.");
   EXPECT_EQ(told("read it with \"context\" left out."), "read it without --context.");
   EXPECT_EQ(told("the sandbox was made without \"seal\""), "the sandbox was made without --seal");
-  EXPECT_EQ(told("Make one with \"seal\": true: receipts"), "Make one with membrane create --seal: receipts");
+  EXPECT_EQ(told("Create one with \"seal\": true: receipts"),
+            "Create one with membrane create --seal: receipts");
   EXPECT_EQ(told("can make the sandbox with \"packages\": [\"rich\", \"httpx\"]. Until then"),
             "can make the sandbox with --with rich --with httpx. Until then");
   EXPECT_EQ(told("\"\" and \"what\" and \"count\" is \"odd"), "\"\" and \"what\" and -n is \"odd");

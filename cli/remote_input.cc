@@ -34,7 +34,7 @@ void RemoteInput::run() {
   }
 }
 
-// What the exec has no room for yet is given again. False: it takes no more.
+// Sends bytes again for which the exec has no room yet. False: it accepts no more.
 bool RemoteInput::give(const sandbox::InputPiece& piece) {
   RemoteRequest request{
       .method = "POST", .path = path_, .body = piece.bytes, .content_type = "application/octet-stream"};

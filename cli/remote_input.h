@@ -1,6 +1,6 @@
-// This command's standard input for an exec of a service.
+// Passes this command's standard input to an exec of a service.
 //
-// Threads: one of its own, from its beginning to its end.
+// Threads: one of its own, from construction to destruction.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace membrane::cli {
 
-// Gives an exec the input as it comes, until that ends or the exec takes no more.
+// Sends the input to an exec as it comes, until it ends or the exec accepts no more.
 class RemoteInput {
  public:
   RemoteInput(Remote remote, const std::string& sandbox, std::string exec);
@@ -28,7 +28,7 @@ class RemoteInput {
   Remote remote_;
   const std::vector<std::string> path_;
   std::atomic<bool> is_over_ = false;
-  std::thread thread_;  // the last, since it uses all else
+  std::thread thread_;  // last member, since it uses all others
 };
 
 }  // namespace membrane::cli

@@ -17,10 +17,10 @@ namespace membrane::cli {
 
 namespace {
 
-// The report's event has all that was printed.
+// The report's event contains all output.
 constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 
-// The command there, for what this terminal tells it. All but resizing goes another way.
+// The remote command, for messages of this terminal. Only resizing goes this way.
 class RemoteCommand final : public linux::Command {
  public:
   RemoteCommand(Remote remote, std::vector<std::string> path)
@@ -30,7 +30,7 @@ class RemoteCommand final : public linux::Command {
   void end_input() override {}
   void resize(linux::TerminalSize size) override {
     const std::lock_guard lock(mutex_);
-    // One that is over has no terminal; its end is heard elsewhere.
+    // A finished command has no terminal; its end is reported elsewhere.
     static_cast<void>(
         remote_.send(json_request("POST", path_, {{"columns", size.columns}, {"rows", size.rows}})));
   }
@@ -55,12 +55,12 @@ Json turn_of(const RemoteShell& shell) {
                {"env", environment},
                {"terminal", {{"columns", size.columns}, {"rows", size.rows}}},
                {"open_stdin", true},
-               {"background", true}};  // its id is known before it has printed anything
+               {"background", true}};  // so that its id is known before any output
   if (!shell.directory.empty()) turn["directory"] = shell.directory;
   return turn;
 }
 
-// Its exit code; 128 and the number of the signal that ended it, which a shell's user knows.
+// Its exit code; 128 and the signal's number if one ended it, as shells do.
 int exit_code_in(const Json& report, const std::string& sandbox) {
   const auto error = report.find("error");
   if (error != report.end() && error->is_object() && text_at(report, "outcome") != "trapped") {
@@ -75,7 +75,7 @@ int exit_code_in(const Json& report, const std::string& sandbox) {
 
 }  // namespace
 
-// As service/tokens.h makes them.
+// The format that service/tokens.h generates.
 bool is_sandbox_id(std::string_view word) {
   constexpr std::string_view kPrefix = "sbx", kLetters = "abcdefghijklmnopqrstuvwxyz234567";
   constexpr size_t kRandomLetters = 32;
@@ -107,7 +107,7 @@ Result<int> run_remote_shell(const RemoteShell& shell, std::atomic<bool>& cancel
       else if (event.type == "report") report = *std::move(data);
     });
   }
-  terminal.reset();  // before anything is told
+  terminal.reset();  // before any message
   if (report) return exit_code_in(*report, shell.sandbox);
   if (!read && read.error().code != ErrorCode::kCancelled) return std::unexpected(read.error());
   return cancelled ? kExitInterrupted : kExitMembrane;

@@ -21,7 +21,7 @@ int complain_unsealed(const Error& error) {
 }
 
 void add_force(CLI::App& command, bool& force) {
-  command.add_flag("--force", force, "Let --seal replace a receipt that is there")->needs("--seal");
+  command.add_flag("--force", force, "Let --seal replace an existing receipt")->needs("--seal");
 }
 
 Status check_receipt_path(const std::string& path, bool force) {
@@ -29,12 +29,11 @@ Status check_receipt_path(const std::string& path, bool force) {
   const std::string place = folder.empty() ? "." : folder.string();
   std::error_code error;
   if (access(place.c_str(), W_OK) != 0 || std::filesystem::is_directory(path, error))
-    return fail(ErrorCode::kUnavailable, "cannot write " + path,
-                "Give a file in a folder that can be written to.");
+    return fail(ErrorCode::kUnavailable, "cannot write " + path, "Name a file in a writable directory.");
   for (const std::string& file : {path, path + ".private"})
     if (!force && std::filesystem::exists(std::filesystem::symlink_status(file, error)))
-      return fail(ErrorCode::kInvalidArgument, file + " is there already, and a receipt is not replaced",
-                  "Give another name, or --force to replace it.");
+      return fail(ErrorCode::kInvalidArgument, file + " already exists, and a receipt is not replaced",
+                  "Use another name, or --force to replace it.");
   return {};
 }
 
@@ -89,7 +88,7 @@ void TaskSealer::on_end(const agent::TaskResult& result) {
   task.model = model_;
   task.policy = &policy_;
   task.fuel = result.totals.fuel;
-  (void)book_.keep_task(std::move(task));  // the book tells of what it could not keep
+  (void)book_.keep_task(std::move(task));  // the book reports what it could not keep
 }
 
 }  // namespace membrane::cli

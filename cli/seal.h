@@ -14,35 +14,35 @@
 
 namespace membrane::cli {
 
-// The key that signs, of the user's own. Errors: kNotFound, with how to make one; those of load_own_keys().
+// The user's own signing key. Errors: kNotFound, with how to create one; those of load_own_keys().
 Result<sandbox::ReceiptKey> signing_key();
-// The directory of a session's or a task's receipts. Errors: those of signing_key() and ReceiptBook::open().
+// The directory for receipts of a session or task. Errors: those of signing_key() and ReceiptBook::open().
 Result<std::unique_ptr<sandbox::ReceiptBook>> open_receipt_book(const std::string& directory);
 
 // --force, for a command with --seal FILE.
 void add_force(CLI::App& command, bool& force);
 
-// Whether a receipt can be written there, as far as that can be known. Errors: kUnavailable; kInvalidArgument where one, or its
-// private part, is there already, unless `force`.
+// Whether a receipt can be written there, as far as that can be known. Errors: kUnavailable; kInvalidArgument
+// if it, or its private part, already exists, unless `force`.
 Status check_receipt_path(const std::string& path, bool force);
 
-// Says why something that ran was not sealed. Returns the exit code.
+// Reports why something that ran was not sealed. Returns the exit code.
 int complain_unsealed(const Error& error);
 
-// Of one run: FILE and FILE.private.
+// The receipt of one run: FILE and FILE.private.
 class RunSeal {
  public:
   // Errors: those of signing_key() and check_receipt_path().
   static Result<std::unique_ptr<RunSeal>> open(std::string path, bool force);
 
-  // `run_options` are complete but for this.
+  // `run_options` must be otherwise complete.
   void attach(sandbox::RunOptions& run_options);
-  // It runs in a language, as a turn under this policy.
+  // The program runs in a language, as a turn under this policy.
   void in_language(std::shared_ptr<const sandbox::Template> language, const policy::Policy& policy,
                    const sandbox::Turn& turn);
-  // It is a command in a Linux sandbox: the sandbox's description, and how the command is called.
+  // The program is a command in a Linux sandbox: passes the sandbox's description and the command's settings.
   void in_computer(std::string description, sandbox::Invocation invocation);
-  // Writes the receipt of the run, which is over. Errors: those of ReceiptRecorder::seal_run() and write_receipt().
+  // Writes the receipt of the finished run. Errors: those of ReceiptRecorder::seal_run() and write_receipt().
   Status finish(const sandbox::Program& program, const policy::Policy& policy, const sandbox::Report& report);
 
  private:
@@ -53,11 +53,11 @@ class RunSeal {
   std::optional<sandbox::ReceiptRecorder> recorder_;
   std::shared_ptr<const sandbox::Template> language_;
   policy::Policy policy_;  // of the language's
-  std::string computer_;   // the description; "": it is none
+  std::string computer_;   // the description; "": not a computer
   sandbox::Invocation invocation_;
 };
 
-// Seals each task of an agent when it has ended, of the receipts of its programs.
+// Seals each task of an agent when it has ended, from the receipts of its programs.
 class TaskSealer final : public agent::Observer {
  public:
   // All are borrowed.

@@ -1,4 +1,4 @@
-"""WASI programs through the command: what they are given, what they say, how they end.
+"""WASI programs through the command: their inputs, outputs and exit codes.
 
 MEMBRANE_COMMAND names the command, as in command_test.py. Programs in C are built where clang and wasi-libc are.
 """
@@ -318,7 +318,7 @@ class Wasi(WasiTest):
             self.assertEqual((thawed["results"], thawed["fuel_used"]), (whole["results"], whole["fuel_used"]), fuel)
 
 
-# A clang without the linker of its own version makes no programs.
+# A clang without the linker of its own version cannot make programs.
 CLANG = next(filter(None, (shutil.which("clang" + version) for version in ("-19", "")
                            if shutil.which("wasm-ld" + version))), None)
 SYSROOT = Path("/usr/lib/wasm32-wasi")
@@ -326,7 +326,7 @@ SYSROOT = Path("/usr/lib/wasm32-wasi")
 
 @unittest.skipUnless(CLANG and SYSROOT.exists(), "needs clang and wasi-libc (apt-get install clang lld wasi-libc)")
 class WasiInC(WasiTest):
-    """What C programs do, through wasi-libc."""
+    """C programs, through wasi-libc."""
 
     def build(self, text, *flags):
         (self.folder / "x.c").write_text(textwrap.dedent(text))

@@ -8,9 +8,13 @@
 #
 # and a test that the library needs nothing but the floors that it names (membrane_links).
 #
-#   membrane_floor(NAME [OUTER] [DEPENDS floor…] [LIBRARIES target…] [TEST_COST number])
+# A floor may have rooms, which are folders of it: `testing`, the last of them, is a library of its own
+# (membrane_engine_testing), for the tests and fuzzers of all floors and for a program that asks for it.
+#
+#   membrane_floor(NAME [OUTER] [DEPENDS floor…] [ROOMS folder…] [LIBRARIES target…] [TEST_COST number])
 #     OUTER      tests spend no time in its code, so the sanitizers' builds compile it without optimisation
 #     DEPENDS    floors below this one; tools/check-floors reads these lines, too
+#     ROOMS      folders, from the lowest: each may use itself and those before it (tools/check-floors)
 #     LIBRARIES  external libraries; not seen by the floors above
 #     TEST_COST  ctest begins with the cases of the greatest cost, so that no long one is left for the end
 
@@ -32,7 +36,7 @@ if(MEMBRANE_FUZZERS)
 endif()
 
 function(membrane_floor name)
-  cmake_parse_arguments(ARG "OUTER" "TEST_COST" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "OUTER" "TEST_COST" "DEPENDS;ROOMS;LIBRARIES" ${ARGN})
   if(NOT ARG_TEST_COST)
     set(ARG_TEST_COST 0)
   endif()
@@ -41,6 +45,14 @@ function(membrane_floor name)
   set(tests ${sources})
   set(benches ${sources})
   set(fuzzers ${sources})
+  set(testing)
+  if("testing" IN_LIST ARG_ROOMS)
+    set(testing ${sources})
+    list(FILTER testing INCLUDE REGEX "^${root}/testing/")
+    list(FILTER testing EXCLUDE REGEX "(_test|_bench|_fuzz|_main)\\.cc$")
+    list(REMOVE_ITEM sources ${testing})
+    list(REMOVE_ITEM tests ${testing})
+  endif()
   list(FILTER sources EXCLUDE REGEX "(_test|_bench|_fuzz|_testing|_main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "(_test|_testing)\\.cc$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
@@ -60,13 +72,20 @@ function(membrane_floor name)
     target_link_libraries(membrane_${name} PUBLIC membrane_${dep})
   endforeach()
   target_link_libraries(membrane_${name} PRIVATE ${ARG_LIBRARIES})
+  if(testing)
+    add_library(membrane_${name}_testing STATIC ${testing})
+    membrane_compiles_together(membrane_${name}_testing)
+    target_compile_options(membrane_${name}_testing PRIVATE $<$<CONFIG:Checked>:-O1>)
+    target_link_libraries(membrane_${name}_testing PUBLIC membrane_${name})
+    set(testing membrane_${name}_testing)
+  endif()
 
   if(MEMBRANE_TESTS AND NOT MEMBRANE_SANITIZE)
     membrane_links(${name})
   endif()
   if(MEMBRANE_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    membrane_uses(${name}_test ${name} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
+    membrane_uses(${name}_test ${name} ${testing} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
     membrane_builds_quickly(${name}_test)
     membrane_compiles_together(${name}_test)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT ${MEMBRANE_HANGS_AFTER_S}
@@ -80,7 +99,7 @@ function(membrane_floor name)
     foreach(fuzzer IN LISTS fuzzers)
       get_filename_component(target ${fuzzer} NAME_WE)
       add_executable(${target} ${fuzzer})
-      membrane_uses(${target} ${name} ${ARG_LIBRARIES})
+      membrane_uses(${target} ${name} ${testing} ${ARG_LIBRARIES})
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
       set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
       add_dependencies(fuzzers ${target})

@@ -11,7 +11,7 @@
 namespace membrane::computers {
 namespace {
 
-// The last of what a call was decided by: a URL, or the host or name that was refused.
+// The last part of what decided a call: a URL, or the host or name that was refused.
 std::string host_of(const sandbox::HostCallRecord& call) {
   const std::string& target = call.decided_by.empty() ? call.arguments : call.decided_by.back();
   const auto url = policy::parse_url(target);

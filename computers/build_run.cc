@@ -36,12 +36,12 @@ Result<uint32_t> number_of(const std::string& name, const std::string& text, int
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
   if (error != std::errc() || end != text.data() + text.size() || (base == 8 && number > 07777))
-    return wrong("\"" + text + "\" is no " + name + " of a mount",
+    return wrong("\"" + text + "\" is not a valid " + name + " of a mount",
                  base == 8 ? "Write it as an octal number: mode=0400." : "Write a number.");
   return number;
 }
 
-// Its name in the directory of secrets is the id's last part, as Docker has it.
+// Its file name in the directory of secrets is the last part of the id, as in Docker.
 std::string usual_path(const std::string& id) {
   return kSecretDirectory + id.substr(id.find_last_of('/') + 1);
 }
@@ -63,12 +63,12 @@ Result<SecretMount> secret_of(const Words& words) {
     } else if (name == "gid") {
       MEMBRANE_ASSIGN(secret.group, number_of(name, value, 10));
     } else if (name != "type") {
-      return wrong("a mount of a secret has no \"" + name + "\"",
-                   "It has id, target, env, required, mode, uid and gid.");
+      return wrong("a secret mount has no option \"" + name + "\"",
+                   "The options are id, target, env, required, mode, uid and gid.");
     }
   }
   if (secret.id.empty() && has_path) secret.id = secret.path.substr(secret.path.find_last_of('/') + 1);
-  if (secret.id.empty()) return wrong("a mount of a secret has no id", "Write --mount=type=secret,id=NAME.");
+  if (secret.id.empty()) return wrong("a secret mount has no id", "Write --mount=type=secret,id=NAME.");
   if (!has_path && secret.variable.empty()) secret.path = usual_path(secret.id);
   return secret;
 }
@@ -105,9 +105,9 @@ Result<RunFlags> read_run_flags(const linux::DockerInstruction& instruction) {
         continue;
       }
     }
-    return fail(ErrorCode::kUnsupported, "--" + name + "=" + value + " is not there in a build",
-                name == "network" ? "Leave it out; hosts are granted with --allow http:HOST."
-                                  : "Leave it out; COPY brings files.");
+    return fail(ErrorCode::kUnsupported, "--" + name + "=" + value + " is not supported in a build",
+                name == "network" ? "Remove it; grant hosts with --allow http:HOST."
+                                  : "Remove it; use COPY for files.");
   }
   return flags;
 }
@@ -121,7 +121,7 @@ Status put_secrets(linux::LiveComputer& computer, const RunStep& step) {
     const auto value = step.secret_values.find(each.id);
     if (each.path.empty() || value == step.secret_values.end()) continue;
     if (computer.stat(each.path, false))
-      return wrong("a secret would stand at " + each.path + ", where there is a file already",
+      return wrong("a secret would be mounted at " + each.path + ", where a file already exists",
                    "Mount it at another target.");
     MEMBRANE_TRY(put_file(computer, each.path, value->second, each.mode,
                           User{.user = each.user, .group = each.group}));
@@ -143,7 +143,7 @@ std::vector<std::string> made_directories(linux::LiveComputer& computer, const R
   return made;
 }
 
-// What was mounted is gone; what has taken it elsewhere by its name would keep it in the layer.
+// A mounted secret that is gone was moved elsewhere by name, which would leave it in the layer.
 Status take_secrets(linux::LiveComputer& computer, const RunStep& step,
                     const std::vector<std::string>& directories) {
   for (const SecretMount& each : step.secrets) {
@@ -151,7 +151,7 @@ Status take_secrets(linux::LiveComputer& computer, const RunStep& step,
     const auto there = computer.stat(each.path, false);
     if (!there || there->links != 1)
       return wrong("the command has moved, linked or removed the secret at " + each.path,
-                   "Leave it where it is: it is not to be in the image.");
+                   "Leave it where it is: it must not end up in the image.");
     MEMBRANE_TRY(computer.remove(each.path, false));
   }
   for (const std::string& directory : directories) static_cast<void>(computer.remove(directory, false));
@@ -166,7 +166,7 @@ void add_secret_variables(const RunStep& step, std::vector<std::string>& environ
   }
 }
 
-// What makes archives and compiled Python the same each time, by the convention of reproducible builds.
+// Makes archives and compiled Python reproducible, by the convention of reproducible builds.
 void add_epoch(const RunStep& step, std::vector<std::string>& environment) {
   add_defaults(environment, {"SOURCE_DATE_EPOCH=" + std::to_string(step.begins_ms / 1000)});
 }
@@ -180,7 +180,7 @@ Status status_of(const sandbox::Report& report, const std::vector<sandbox::HostC
       std::ranges::any_of(report.limits_reached, [](const auto& reached) { return reached.name == "disk"; });
   std::string why = is_full ? kDiskIsFull : how_to_allow(calls);
   if (report.errors.empty())
-    return wrong("the command failed: " + code, why.empty() ? "What it printed says why." : why);
+    return wrong("the command failed: " + code, why.empty() ? "See its output for the reason." : why);
   return wrong("the command failed: " + code + ": " + report.errors.front().message,
                why.empty() ? report.errors.front().hint : why);
 }
@@ -190,7 +190,7 @@ struct Attempt {
   Status status;
 };
 
-// `looks`: ends when it asks for anything beyond the sandbox.
+// `looks`: ends when the command asks for anything beyond the sandbox.
 Result<Attempt> attempt(const RunStep& step, const StartComputer& start, bool is_deterministic,
                         std::vector<policy::HttpGrant> grants, bool looks) {
   Attempt made;
@@ -219,7 +219,7 @@ Result<Attempt> attempt(const RunStep& step, const StartComputer& start, bool is
   run.limits = step.limits;
   if (step.on_output)
     run.on_output = run.on_error = [&](std::string_view text) {
-      if (!looks || !gateway->was_asked()) step.on_output(text);  // it is begun anew otherwise
+      if (!looks || !gateway->was_asked()) step.on_output(text);  // otherwise it starts over
     };
   run.is_cancelled = [&] {
     return (looks && gateway->was_asked()) || (step.is_cancelled && step.is_cancelled());
@@ -247,7 +247,7 @@ Result<RunEnd> carry_out_run(const RunStep& step, const StartComputer& start) {
       return std::move(alone.end);
     }
   }
-  if (step.on_output) step.on_output("(it asks for the network, and begins anew with it)\n");
+  if (step.on_output) step.on_output("(it uses the network; starting it again with network access)\n");
   MEMBRANE_ASSIGN(Attempt granted, attempt(step, start, false, step.grants, false));
   MEMBRANE_TRY(granted.status);
   MEMBRANE_TRY(granted.end.computer->clamp_times(step.begins_ms));

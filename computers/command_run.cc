@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "computers/outcome.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 #include "wasi/text_stream.h"
 
 namespace membrane::computers {
@@ -16,12 +16,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookAround(20);
-// A pipe and a terminal have room for so much before anybody reads.
+// The amount that a pipe or terminal holds before anybody reads.
 constexpr size_t kFitsAtOnce = 4096;
-// A command that was killed ends in moments, or its computer is lost.
+// A killed command ends within moments, or its computer is lost.
 constexpr std::chrono::seconds kLastPatience(10);
 
-// What a command prints: counted, and told in whole characters. It is used by the computer's thread, and outlives it there.
+// A command's output: counted, and reported in whole characters. The computer's thread uses it, and it
+// outlives its use there.
 class Printed {
  public:
   Printed(uint64_t most_bytes, bool is_exact, std::function<void(std::string_view)> on_output,
@@ -37,7 +38,7 @@ class Printed {
     wasi::TextStream& characters = characters_[is_error ? 1 : 0];
     tell(is_error, is_exact_ ? characters.add_bytes(part) : characters.add(part));
   }
-  // Nothing more is told.
+  // Reports nothing more.
   void finish(sandbox::Report& report) {
     const std::lock_guard lock(mutex_);
     for (const bool is_error : {false, true}) {
@@ -69,7 +70,7 @@ class Printed {
   std::atomic<bool> is_too_much_ = false;
 };
 
-// Feeds a command that reads when it likes, so that its limits are looked at meanwhile.
+// Feeds a command that reads at its own pace, so that its limits are checked meanwhile.
 class Feeder {
  public:
   Feeder(std::shared_ptr<linux::Command> command, const CommandRun& run)
@@ -82,7 +83,7 @@ class Feeder {
     }
     thread_ = std::thread([this, &run] { run.read_input ? pump(run) : write_all(run); });
   }
-  // The command has ended, so that no write waits.
+  // The command has ended, so no write waits.
   ~Feeder() {
     is_over_ = true;
     if (stop_reading_) stop_reading_();
@@ -122,7 +123,7 @@ Ended ended_of(const linux::CommandEnd& end) {
   return {end.was_signalled ? kSignalled : kExited, end.status, {}, end.reached};
 }
 
-// Until it ends by itself, or a limit or its owner ends it.
+// Waits until it ends by itself, or a limit or its owner ends it.
 Ended wait_for(linux::Command& command, const CommandRun& run, const Printed& printed,
                Clock::time_point until) {
   using enum linux::ComputerEnd;

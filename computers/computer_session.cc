@@ -76,7 +76,7 @@ class ComputerSession final : public sandbox::Session {
   sandbox::Report go_on(std::optional<uint64_t>) override {
     return sandbox::refusal(Error{ErrorCode::kInvalidArgument, "no turn is paused", ""});
   }
-  // Programs of Linux call no functions of the embedder.
+  // Linux programs cannot call functions of the embedder.
   sandbox::Report resume(std::vector<sandbox::FunctionAnswer>) override { return go_on(std::nullopt); }
   void cancel_by(const std::atomic<bool>*) override {}
   [[nodiscard]] std::vector<sandbox::FunctionCall> waits_for() const override { return {}; }
@@ -96,7 +96,7 @@ class ComputerSession final : public sandbox::Session {
   }
   std::vector<std::string> complete(std::string_view) override { return {}; }
 
-  // What differs from the image, where that can be told.
+  // The differences from the image, if they can be listed.
   [[nodiscard]] std::vector<sandbox::ReportFile> files() const override {
     std::vector<sandbox::ReportFile> all;
     const auto changes = computer_->changes();
@@ -114,7 +114,7 @@ class ComputerSession final : public sandbox::Session {
     if (!facts) return std::unexpected(host_error(facts.error()));
     if (!S_ISREG(facts->mode) || facts->size > kMostFileBytes)
       return std::unexpected(
-          host_error({ErrorCode::kInvalidInput, at + " is no file that is read at once", ""}));
+          host_error({ErrorCode::kInvalidInput, at + " is not a file that can be read at once", ""}));
     auto bytes = computer_->read_file(at, 0, kMostFileBytes);
     if (!bytes) return std::unexpected(host_error(bytes.error()));
     return *std::move(bytes);
@@ -128,7 +128,7 @@ class ComputerSession final : public sandbox::Session {
   }
   host::HostResult<std::vector<wasi::FileFact>> act_on_files(const wasi::FileRequest&) override {
     return std::unexpected(
-        host_error({ErrorCode::kUnsupported, "files are read and written alone here", ""}));
+        host_error({ErrorCode::kUnsupported, "only files can be read and written here", ""}));
   }
   [[nodiscard]] std::optional<uint64_t> private_bytes() const override {
     const auto usage = computer_->usage();

@@ -1,7 +1,8 @@
-// A Linux sandbox as a session: a turn is a script of its shell, and files and processes stay between turns.
+// A Linux sandbox as a session: a turn is a script for its shell, and files and processes persist between
+// turns.
 //
-// What only languages have (pausing, keeping as bytes, completion) it has not. A fork goes on with the parent's files and
-// processes as they stand, but for connections that led out of it.
+// It lacks what only languages have (pausing, saving as bytes, completion). A fork continues with the
+// parent's files and processes, except for connections that led out of it.
 //
 // Threads: one at a time; forks are independent.
 #pragma once
@@ -21,14 +22,14 @@ class Authority;  // network/authority.h
 
 struct ComputerSessionOptions {
   std::shared_ptr<linux::ComputerSource> source;
-  linux::LiveSpec spec;                   // of a fresh one; `kept` and borrowed descriptors are not read
+  linux::LiveSpec spec;                   // for a new sandbox; `kept` and borrowed descriptors are ignored
   policy::Limits limits;                  // of each turn
   std::vector<policy::HttpGrant> grants;  // the network
   std::vector<policy::FsGrant> directories = {};
   std::vector<std::string> environment;  // NAME=VALUE
   std::string directory = "/root";
   std::shared_ptr<Authority> authority =
-      nullptr;  // that its programs trust; null: one of its own, which its forks have, too
+      nullptr;  // the authority that its programs trust; null: one of its own, shared with its forks
 };
 
 // Errors: those of ComputerSource::create().

@@ -38,8 +38,8 @@ Result<std::string> sha256_of(const linux::StoredImage& image, const std::string
                   sha256_hex(std::string_view(reinterpret_cast<const char*>(mapping.bytes().data()),
                                               mapping.bytes().size())));
   if (mark.empty() || ImageDigests::mark_of(facts) != mark || mark_of(image) != mark)
-    return fail(ErrorCode::kNotFound, "the image " + image.name + " is another one by now",
-                "Make another sandbox.");
+    return fail(ErrorCode::kNotFound, "the image " + image.name + " has been replaced",
+                "Create a new sandbox.");
   if (is_settled) digests.keep(mark, sha256);
   return known[mark] = sha256;
 }

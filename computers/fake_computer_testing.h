@@ -1,8 +1,9 @@
-// A computer for tests that runs nothing: its files are a map, and its commands are a few words that it knows.
+// A computer for tests that runs nothing: its files are a map, and its commands are a few words.
 //
-//   echo WORDS   cat   pwd   env NAME   exit N   sleep (until it is killed)   flood (prints 1 MiB, then sleeps)   bomb, spin (come to the limit of tasks, of CPU time)   size (of its terminal)
+//   echo WORDS   cat   pwd   env NAME   exit N   sleep (until it is killed)   flood (prints 1 MiB, then
+//   sleeps)   bomb, spin (reach the limit of tasks, of CPU time)   size (of its terminal)
 //
-// alone, or after the -c of a shell.
+// They stand alone, or after the -c of a shell.
 //
 // Threads: any.
 #pragma once

@@ -31,7 +31,7 @@ Status check_going(const FileCopy& copy) {
   return {};
 }
 
-// The bytes of a file, one piece for each call.
+// The bytes of a file, one piece per call.
 linux::LiveComputer::Pieces pieces_of(SourceFiles& files, const std::string& path, const FileCopy& copy) {
   return [&files, path, &copy, at = uint64_t{0}] mutable -> Result<std::string> {
     MEMBRANE_TRY(check_going(copy));
@@ -41,8 +41,8 @@ linux::LiveComputer::Pieces pieces_of(SourceFiles& files, const std::string& pat
   };
 }
 
-// Everything that is copied of one source, directories before what is in them. Symbolic links in it are copied as
-// such.
+// Everything copied from one source, directories before their contents. Symbolic links in it are copied as
+// links.
 class Walk {
  public:
   using Visit =
@@ -67,7 +67,7 @@ class Walk {
   }
 };
 
-// Where a source that is a symbolic link leads within its own top.
+// Where a source that is a symbolic link leads, within its own root.
 Result<std::string> resolve(SourceFiles& files, const std::string& source) {
   constexpr int kMostLinks = 40;
   std::string path = source;
@@ -168,7 +168,7 @@ class Copying {
     return to_.set_owner(to, copy_.owner.user, copy_.owner.group);
   }
 
-  // False for what is no archive.
+  // False for anything but an archive.
   Result<bool> unpack(const std::string& source) {
     MEMBRANE_ASSIGN(const std::string head, from_.read(source, 0, kTarBlock));
     if (!is_compressed(head) && !is_tar(head)) return false;
@@ -189,8 +189,7 @@ class Copying {
 
   static std::unexpected<Error> too_large(const std::string& source) {
     return fail(ErrorCode::kTooLong,
-                "the archive " + source + " has more in it than the sandbox's disk may hold",
-                "Raise --disk.");
+                "the archive " + source + " contains more than the sandbox's disk may hold", "Raise --disk.");
   }
 
   Result<std::shared_ptr<linux::Spool>> spooled(const std::string& source) {
@@ -205,7 +204,7 @@ class Copying {
     }
   }
 
-  // By the sum of the first header's bytes, in which its own field counts as blanks.
+  // Checks the sum of the first header's bytes, in which its own field counts as blanks.
   static bool is_tar(std::string_view block) {
     constexpr size_t kSumAt = 148, kSumBytes = 8;
     if (block.size() < kTarBlock) return false;
@@ -226,7 +225,7 @@ class Copying {
            bytes.starts_with("\x28\xb5\x2f\xfd");
   }
 
-  // What an archive has keeps its owners, as Docker has it.
+  // Files from an archive keep their owners, as in Docker.
   Status put_item(const std::string& path, const linux::LayerItem& item) {
     if (path.empty()) return {};
     const std::string to = joined(copy_.to, path);

@@ -1,4 +1,4 @@
-// COPY and ADD of a Dockerfile: files of a source into a sandbox, by the paths that Docker would give them.
+// COPY and ADD of a Dockerfile: files from a source into a sandbox, at the paths that Docker would give them.
 //
 // Threads: one at a time.
 #pragma once
@@ -18,29 +18,28 @@
 namespace membrane::computers {
 
 struct FileCopy {
-  std::vector<std::string> sources;  // paths that there are (expand_sources())
-  std::string to;                    // absolute; with a '/' at its end, a directory
+  std::vector<std::string> sources;  // existing paths (expand_sources())
+  std::string to;                    // absolute; with a trailing '/', a directory
   User owner;
-  std::optional<uint32_t> mode = {};                      // of files and directories, in the place of theirs
-  bool unpacks = false;                                   // archives, as ADD does
-  uint64_t most_bytes = linux::LayerLimits().most_bytes;  // of an archive, and of all that is in it
-  std::function<bool()> is_cancelled = {};                // asked for each piece of a file
+  std::optional<uint32_t> mode = {};                      // for files and directories, instead of their own
+  bool unpacks = false;                                   // unpack archives, as ADD does
+  uint64_t most_bytes = linux::LayerLimits().most_bytes;  // for an archive, and for its contents
+  std::function<bool()> is_cancelled = {};                // polled for each piece of a file
 };
 
-// What a copy brings, as one digest: names, modes, contents. Errors: those of the source;
-// kCancelled.
+// A digest of what a copy brings: names, modes, contents. Errors: those of the source; kCancelled.
 Result<std::string> digest_of_copy(SourceFiles& from, const FileCopy& copy);
 
-// A directory's contents go to `to`; a file goes to it, or into it. Errors: those of either side, with the
-// path; kUnsupported for devices; kTooLong for an archive past the limit; kCancelled.
+// A directory's contents are copied to `to`; a file is copied to or into it. Errors: those of either side,
+// with the path; kUnsupported for devices; kTooLong for an archive past the limit; kCancelled.
 Status copy_files(SourceFiles& from, const FileCopy& copy, linux::LiveComputer& to);
-// One file that is made of bytes (a here-document).
+// Writes one file from bytes (a here-document).
 Status put_file(linux::LiveComputer& to, const std::string& path, std::string_view bytes, uint32_t mode,
                 const User& owner);
-// The same of bytes that come in pieces, none at the end.
+// The same for bytes that come in pieces; an empty piece ends them.
 Status put_pieces(linux::LiveComputer& to, const std::string& path, const linux::LiveComputer::Pieces& next,
                   uint32_t mode, const User& owner);
-// With those above it, unless it is there. What is made is the owner's.
+// Creates a directory and its parents, unless it exists. New directories belong to the owner.
 Status make_directories(linux::LiveComputer& to, const std::string& path, uint32_t mode, const User& owner);
 
 }  // namespace membrane::computers

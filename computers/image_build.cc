@@ -38,18 +38,18 @@ std::unexpected<Error> unsupported(std::string what, std::string hint) {
   return fail(ErrorCode::kUnsupported, std::move(what), std::move(hint));
 }
 
-// What is at the bottom of a stage, and what its instructions have made so far.
+// The image at the bottom of a stage, and what its instructions have made so far.
 struct State {
   std::string image_path;    // "" for scratch
   std::string image_digest;  // "" for scratch
   int64_t begin_ms = kFirstMs;
-  std::string key;                         // of the last layer; of the image where there is none
-  std::shared_ptr<linux::HostFile> layer;  // null where there is none
+  std::string key;                         // of the last layer; of the image if there is none
+  std::shared_ptr<linux::HostFile> layer;  // null if there is none
   std::vector<std::string> layers;         // keys
   linux::ImageConfig config;
 };
 
-// Texts with their lengths, so that no two lists look the same.
+// Texts with their lengths, so that different lists never look the same.
 class KeyText {
  public:
   KeyText& add(std::string_view text) {
@@ -68,7 +68,7 @@ class KeyText {
   std::string text_;
 };
 
-// When the newest file of an image was changed.
+// The modification time of the newest file of an image.
 int64_t newest_ms(const linux::Layer& image) {
   int64_t newest = kFirstMs;
   for (uint32_t number = 0; number < image.inode_count(); ++number)
@@ -88,7 +88,7 @@ std::string absolute(const std::string& directory, const std::string& path) {
   return (directory.ends_with('/') ? directory : directory + "/") + path;
 }
 
-// Without "." and "..", but with a '/' at its end where it has one: a directory.
+// Without "." and "..", but with a trailing '/', if any: a directory.
 std::string plain(const std::string& path) {
   std::vector<std::string> parts;
   for (const auto part : std::views::split(path, '/')) {
@@ -124,7 +124,7 @@ class Building {
     }
     for (const auto& [name, value] : build_.arguments)
       if (!used_arguments_.contains(name) && build_.on_warning)
-        build_.on_warning("no ARG of the Dockerfile takes the build argument " + name);
+        build_.on_warning("no ARG of the Dockerfile declares the build argument " + name);
     return finish();
   }
 
@@ -147,7 +147,8 @@ class Building {
     return StageNames{.base = all.front(), .name = is_named ? all[2] : ""};
   }
 
-  // From the first FROM on, to the end of the stage that is to be built; what this takes from is needed, and what that takes from.
+  // The stages up to the one to build; the stages that it copies from are needed, and those that these copy
+  // from.
   Result<std::vector<StagePlan>> plan(size_t first) const {
     std::vector<StagePlan> plans;
     bool has_target = build_.target.empty();
@@ -164,14 +165,15 @@ class Building {
     }
     if (!has_target)
       return fail(ErrorCode::kInvalidArgument, "the Dockerfile has no stage \"" + build_.target + '"',
-                  "A stage gets its name by FROM image AS name.");
+                  "Name a stage with FROM image AS name.");
     plans.back().is_needed = true;
     for (size_t at = plans.size(); at-- > 0;)
       if (plans[at].is_needed) mark_needed(plans, at);
     return plans;
   }
 
-  // What the stage takes from, of those before it. A name with variables, which only its ARGs know, may be any of them.
+  // The earlier stages that this stage copies from. A name with variables, which only its ARGs know, may be
+  // any of them.
   void mark_needed(std::vector<StagePlan>& plans, size_t stage) const {
     const auto mark = [&](const std::string& name, bool is_any) {
       for (size_t i = 0; i < stage; ++i) {
@@ -199,7 +201,7 @@ class Building {
     }
   }
 
-  // The stage has ended; variables are the global ones.
+  // The stage has ended; the variables are the global ones again.
   void put_away() {
     if (state_) stages_.back().second = std::make_unique<State>(std::move(*state_));
     state_.reset();
@@ -231,11 +233,11 @@ class Building {
     if (in.name != "ARG" || state_) ++step_;
     if (act != kActs.end()) return (this->*act->second)(in);
     if (in.name == "ONBUILD")
-      return unsupported("it is not carried out here", "Write the instruction where the image is used.");
+      return unsupported("it is not supported here", "Write the instruction where the image is used.");
     tell(in, false);
     if (build_.on_warning)
       build_.on_warning("line " + std::to_string(in.line) + ": " + in.name +
-                        " says nothing to a sandbox, and is left out");
+                        " has no effect in a sandbox and is ignored");
     return {};
   }
 
@@ -347,7 +349,7 @@ class Building {
     return all;
   }
 
-  // An entrypoint ends the command of the image below.
+  // An entrypoint discards the command of the base image.
   Status entrypoint(const linux::DockerInstruction& in) {
     tell(in, false);
     state_->config.entrypoint = in.exec ? *in.exec : in_shell(in.text);
@@ -379,7 +381,7 @@ class Building {
     MEMBRANE_ASSIGN(const std::string platform, word(flag_of(in, "platform")));
     if (!platform.empty() && platform != "linux/amd64" && platform != "linux/x86_64")
       return unsupported("there are no sandboxes for " + platform,
-                         "Leave --platform out; programs are of linux/amd64.");
+                         "Remove --platform; programs are for linux/amd64.");
     MEMBRANE_ASSIGN(State begun, begin(names.base));
     state_ = std::move(begun);
     arguments_.clear();
@@ -388,12 +390,12 @@ class Building {
     return {};
   }
 
-  // Of the user's own, whose digests are what was written. What a Dockerfile may name by a path is anybody's, and could pass for another.
+  // Only images of the user's own store, whose digests are known. A path in a Dockerfile could name anybody's
+  // file, which could pass for another image.
   static Result<linux::StoredImage> image_named(const std::string& name) {
     if (name.find('/') != name.npos)
-      return wrong(
-          '"' + name + "\" is no name of an image",
-          "Images are taken by their names here; `membrane image import FILE --tag NAME` gives it one.");
+      return wrong('"' + name + "\" is not a name of an image",
+                   "FROM takes the name of an image; `membrane image import FILE --tag NAME` imports one.");
     return linux::find_image(name);
   }
 
@@ -436,7 +438,7 @@ class Building {
     return source_.create(spec);
   }
 
-  // When the clock begins of what is done next.
+  // The time at which the next step's clock begins.
   static int64_t begin_of_next(const State& state) {
     return state.begin_ms + static_cast<int64_t>(state.layers.size()) * kBetweenLayersMs;
   }
@@ -475,7 +477,7 @@ class Building {
 
   Status stand_on_made(const std::string& key) {
     linux::HostFile made = cache_.layer(key);
-    if (!made) return fail(ErrorCode::kUnavailable, "a layer that was written is not there any more");
+    if (!made) return fail(ErrorCode::kUnavailable, "a layer that was written no longer exists");
     ++built_.carried_out;
     stand_on(std::move(made), key);
     return {};
@@ -540,7 +542,7 @@ class Building {
     });
     if (!done) return std::unexpected(with_disk_hint(std::move(done.error())));
     if (const std::string fix = how_to_allow(done->calls); !fix.empty() && build_.on_warning)
-      build_.on_warning("line " + std::to_string(in.line) + ": the command went on where it was refused. " +
+      build_.on_warning("line " + std::to_string(in.line) + ": the command continued after a refusal. " +
                         fix);
     if (done->used_network && is_granted) {
       network.is_cached = false;
@@ -552,8 +554,8 @@ class Building {
                               : keep_layer(*done->computer, keys.alone);
   }
 
-  // The layer of a step that used the network is another one when servers answer otherwise, and so is all that is made over it: its own
-  // key has what it came to.
+  // A step that used the network has another layer when servers answer differently, and so have all steps
+  // after it: its own key includes its result.
   Status keep_latest(linux::LiveComputer& computer, const std::string& key) {
     MEMBRANE_ASSIGN(LayerCache::NewEntry entry, cache_.add_layer(key));
     MEMBRANE_TRY(computer.keep(entry.number(), linux::LiveComputer::Keep::kFiles));
@@ -564,19 +566,19 @@ class Building {
     return stand_on_made(own);
   }
 
-  // A secret that was not given is not there, as Docker has it, unless it is required.
+  // As in Docker, a secret that was not passed is absent, unless it is required.
   Status check_secrets(const linux::DockerInstruction& in, const RunFlags& flags) const {
     for (const SecretMount& each : flags.secrets) {
       if (build_.secrets.contains(each.id)) continue;
-      const std::string what = "the secret " + each.id + " is not given",
-                        fix = "Give it with --secret id=" + each.id + ",src=FILE.";
+      const std::string what = "the secret " + each.id + " was not passed",
+                        fix = "Pass it with --secret id=" + each.id + ",src=FILE.";
       if (each.is_required) return wrong(what, fix);
       if (build_.on_warning) build_.on_warning("line " + std::to_string(in.line) + ": " + what + ". " + fix);
     }
     return {};
   }
 
-  // ENV is above ARG.
+  // ENV takes precedence over ARG.
   [[nodiscard]] std::vector<std::string> environment_of_run() const {
     std::vector<std::string> environment = environment_of(state_->config);
     std::vector<std::string> given;
@@ -590,8 +592,9 @@ class Building {
     return environment;
   }
 
-  // Of a command that asks for nothing beyond its sandbox, what it was granted makes no difference, but for hosts of this machine: its
-  // own loopback answers it where none is granted. Values of secrets are in no key.
+  // For a command that asks for nothing beyond its sandbox, its grants make no difference, except for hosts
+  // of this machine: the sandbox's own loopback answers where none is granted. Values of secrets are not part
+  // of any key.
   struct RunKeys {
     std::string alone, with_network;
   };
@@ -617,7 +620,7 @@ class Building {
     return keys;
   }
 
-  // Its text with its documents, as a shell reads them. A document alone is the script.
+  // Its text with its here-documents, as a shell reads them. If there is only a document, that is the script.
   static std::string script_of(const linux::DockerInstruction& in) {
     if (in.documents.empty()) return in.text;
     const bool is_alone = in.documents.size() == 1 && in.text.find(' ') == in.text.npos;
@@ -632,10 +635,10 @@ class Building {
     for (const auto& [name, value] : in.flags)
       if (name != "from" && name != "chown" && name != "chmod" && name != "link" && name != "keep-git-dir" &&
           name != "checksum")
-        return unsupported("--" + name + " is not done here", "Leave it out.");
+        return unsupported("--" + name + " is not supported here", "Remove it.");
     MEMBRANE_ASSIGN(auto all, words(in));
     if (all.size() < 2)
-      return wrong("it wants what to copy, and where to", "Write " + in.name + " file directory/.");
+      return wrong("it needs a source and a destination", "Write " + in.name + " file directory/.");
     FileCopy copy = {.sources = {}, .to = plain(absolute(working_directory(), all.back())), .owner = {}};
     all.pop_back();
     copy.unpacks = in.name == "ADD";
@@ -646,7 +649,7 @@ class Building {
       uint32_t bits = 0;
       const auto [end, error] = std::from_chars(mode.data(), mode.data() + mode.size(), bits, 8);
       if (error != std::errc() || end != mode.data() + mode.size() || bits > 07777)
-        return wrong("\"" + mode + "\" is no mode", "Write it as an octal number: --chmod=755.");
+        return wrong("\"" + mode + "\" is not a mode", "Write it as an octal number: --chmod=755.");
       copy.mode = bits;
     }
     MEMBRANE_ASSIGN(const std::string owner, word(flag_of(in, "chown")));
@@ -666,8 +669,8 @@ class Building {
     std::unique_ptr<SourceFiles> files;
     if (!all.empty()) MEMBRANE_TRY(open_source(in, all, copy, key, other, files));
     if ((is_many || copy.sources.size() > 1) && !copy.to.ends_with('/'))
-      return wrong("several files go to \"" + copy.to + "\", which is not written as a directory",
-                   "Write a / at its end.");
+      return wrong("several files go to \"" + copy.to + "\", which is not marked as a directory",
+                   "Add a / at its end.");
     MEMBRANE_ASSIGN(const std::string digest, key.digest());
     return add_layer(in, digest, [&](linux::LiveComputer& computer) -> Status {
       if (!owner.empty()) {
@@ -697,11 +700,11 @@ class Building {
     std::optional<LayerCache::NewEntry> file = {};  // once it was fetched
   };
 
-  // The URLs among the words, which are taken out.
+  // Removes and returns the URLs among the words.
   Result<std::vector<Added>> take_urls(const linux::DockerInstruction& in, std::vector<std::string>& all,
                                        const std::string& to) const {
     if (std::ranges::any_of(all, is_url) && (in.name != "ADD" || !from_of(in).empty()))
-      return wrong("a URL is no file of the build", "ADD brings it.");
+      return wrong("a URL is not a file of the build", "ADD brings it.");
     std::optional<std::string> checksum;
     for (const auto& [name, value] : in.flags)
       if (name == "checksum") {
@@ -725,7 +728,7 @@ class Building {
     if (!fetched) return std::unexpected(with_disk_hint(fetched.error()));
     if (source.is_pinned && fetched->digest != source.digest)
       return wrong(source.url + " has the checksum sha256:" + fetched->digest,
-                   "Look at what has changed before the Dockerfile is given this one.");
+                   "Check what has changed before you put this one into the Dockerfile.");
     source.digest = fetched->digest;
     added.file.emplace(std::move(file));
     built_.network.push_back({.line = in.line,
@@ -784,7 +787,7 @@ class Building {
     return start(state, state.key);
   }
 
-  // The here-documents among the words, which are taken out.
+  // Removes and returns the here-documents among the words.
   Result<std::map<std::string, std::string>> take_documents(const linux::DockerInstruction& in,
                                                             std::vector<std::string>& all) const {
     std::map<std::string, std::string> documents;
@@ -801,7 +804,7 @@ class Building {
     return documents;
   }
 
-  // Quotes mean nothing in a document.
+  // Quotes have no meaning in a document.
   [[nodiscard]] Result<std::string> expand_document(const std::string& text) const {
     std::string quoted;
     for (const char c : text) {
@@ -846,7 +849,7 @@ class Building {
 }  // namespace
 
 policy::Limits usual_build_limits() {
-  constexpr uint64_t kDiskBytes = 4ull << 30;  // packages are unpacked in builds
+  constexpr uint64_t kDiskBytes = 4ull << 30;  // builds unpack packages
   policy::Limits limits = usual_limits();
   limits.disk_bytes = kDiskBytes;
   return limits;

@@ -1,4 +1,4 @@
-// What a build is told apart by; whole builds are in cli/image_build_test.py.
+// What distinguishes one build from another; for whole builds see cli/image_build_test.py.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>

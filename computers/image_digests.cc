@@ -46,7 +46,7 @@ bool ImageDigests::is_settled(const struct stat& file, int64_t now_s) {
   return std::max(file.st_mtim.tv_sec, file.st_ctim.tv_sec) + kCoarsest < now_s;
 }
 
-// One for each inode, so that of a file that changes only the last state is kept.
+// One record per inode, so only the last state of a changing file is kept.
 std::string ImageDigests::file_of(const std::string& mark) const {
   const size_t device = mark.find(':'), inode = mark.find(':', device + 1);
   if (directory_.empty() || inode == std::string::npos) return "";

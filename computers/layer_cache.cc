@@ -22,8 +22,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLayer = ".layer";
 constexpr const char* kImage = ".image";
-constexpr const char* kLatest = ".latest";    // of a step's key: the key of its layer
-constexpr const char* kUses = ".uses";        // of an image, by its digest: what it was made by, a key a line
+constexpr const char* kLatest = ".latest";  // suffix of a step's key; contains the key of its layer
+constexpr const char* kUses =
+    ".uses";  // suffix of an image's digest; contains the keys it was made from, one per line
 constexpr uint64_t kMostBytes = 16ull << 30;  // of layers
 
 std::string temporary_name() {
@@ -31,7 +32,7 @@ std::string temporary_name() {
   return "new." + std::to_string(getpid()) + "." + std::to_string(++count);
 }
 
-// Whether nobody writes it any more: its process is gone.
+// Whether its writer's process is gone.
 bool is_left_over(const std::string& name) {
   if (!name.starts_with("new.")) return false;
   const int process = std::atoi(name.c_str() + 4);
@@ -127,14 +128,14 @@ Status LayerCache::name_image(const std::string& key, const std::string& name,
   linux::retire_image(to);
   const bool is_named = rename(beside.c_str(), to.c_str()) == 0;
   const int error = errno;
-  unlink(beside.c_str());  // of two names of one file, rename() leaves both
+  unlink(beside.c_str());  // rename() leaves both of two names of one file
   errno = error;
   return is_named ? Status() : refused_by_system("write", to);
 }
 
 Result<LayerCache::Pruned> LayerCache::prune() const {
   if (flock(lock_.number(), LOCK_EX | LOCK_NB) != 0)
-    return fail(ErrorCode::kUnavailable, "an image is being built, of layers that no image uses yet",
+    return fail(ErrorCode::kUnavailable, "an image is being built from layers that no image uses yet",
                 "Prune when it is done.");
   std::set<std::string> used;  // file names
   MEMBRANE_ASSIGN(const auto images, linux::list_images());

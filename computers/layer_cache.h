@@ -1,10 +1,11 @@
-// What building images has made, to be found again: after each instruction that changes files, what then differs from the image at the
-// bottom (a kept sandbox without processes, linux/kept/), by a key that is the digest of all that made it; and whole images. All are in
-// the directory ".layers" of the images' own.
+// A cache of build results. After each instruction that changes files it stores the difference from the base
+// image (a kept sandbox without processes, linux/kept/), under a key that is the digest of everything that
+// determined it; it also stores whole images. Everything is in the directory ".layers" of the images'
+// directory.
 //
-// A file that is found is trusted, so the directory is the user's and closed to others.
+// Files in the cache are trusted, so the directory belongs to the user and is closed to others.
 //
-// Threads: pure. Two builds at a time may make the same layer; one of the two stays, whole.
+// Threads: pure. Two concurrent builds may make the same layer; one of the two stays, complete.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +20,22 @@ namespace membrane::computers {
 
 class LayerCache {
  public:
-  // Nothing is pruned while it is open. Errors: kInvalidArgument for a directory that others may write to; kUnavailable.
+  // While it is open nothing is pruned. Errors: kInvalidArgument for a directory that others may write to;
+  // kUnavailable.
   static Result<LayerCache> open();
 
-  // nothing when it is not there
+  // Nothing when it does not exist.
   [[nodiscard]] linux::HostFile layer(const std::string& key) const;
   [[nodiscard]] std::optional<std::string> image(const std::string& key) const;  // its path
 
-  // A file to be written, which stands under its name when it is kept, and is gone otherwise.
+  // A file to be written: it gets its name when it is kept, and is removed otherwise.
   class NewEntry {
    public:
     NewEntry(NewEntry&& other) noexcept;
     NewEntry& operator=(NewEntry&&) = delete;
     ~NewEntry();
     [[nodiscard]] int number() const { return file_.number(); }
-    // Gives the file's path.
+    // Returns the file's path.
     Result<std::string> keep();
 
    private:
@@ -44,20 +46,20 @@ class LayerCache {
   };
   [[nodiscard]] Result<NewEntry> add_layer(const std::string& key) const;
   [[nodiscard]] Result<NewEntry> add_image(const std::string& key) const;
-  // Of a step whose layer may be another one each time: `own` is the layer's key, and the latest one of the step's.
+  // For a step whose layer may differ each time: `own` is the layer's key, which becomes the step's latest.
   Status keep_latest(NewEntry layer, const std::string& key, const std::string& own) const;
   [[nodiscard]] std::optional<std::string> latest(const std::string& key) const;
   // A file that is never kept.
   [[nodiscard]] Result<NewEntry> add_scratch() const { return add(""); }
-  // The image is there by its name too. `layers`: the keys of what it was made by.
+  // The image also exists by its name. `layers`: the keys of the layers that it was made from.
   Status name_image(const std::string& key, const std::string& name,
                     const std::vector<std::string>& layers) const;
 
   struct Pruned {
     uint64_t files = 0, bytes = 0;
   };
-  // Removes all that no image of the store was made by, and images that were removed or replaced. Errors: kUnavailable while
-  // another one is open.
+  // Removes everything from which no image of the store was made, and images that were removed or replaced.
+  // Errors: kUnavailable while another cache is open.
   [[nodiscard]] Result<Pruned> prune() const;
 
  private:
@@ -68,7 +70,7 @@ class LayerCache {
   }
   [[nodiscard]] Result<NewEntry> add(const std::string& path) const;
   std::string directory_;
-  linux::HostFile lock_;  // the directory, which builds share
+  linux::HostFile lock_;  // of the directory, shared by builds
 };
 
 }  // namespace membrane::computers

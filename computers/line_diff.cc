@@ -10,7 +10,7 @@ constexpr int kMostDifferent = 1500;      // lines; the trace takes 4 bytes for 
 constexpr size_t kMostLines = 4'000'000;  // of both texts, from the first that differs to the last
 constexpr size_t kBytesOfLine = sizeof(uint32_t);
 
-// The lines of a text, by where they begin.
+// The lines of a text, by their start offsets.
 class Lines {
  public:
   Lines(std::string_view text, size_t count) : text_(text) {
@@ -31,7 +31,8 @@ class Lines {
   std::vector<uint32_t> begins_;
 };
 
-// How a diagonal `k` is reached best, from the one on its left (by a line less) or from the one on its right (by a line more). -1: not at all.
+// The best way to reach diagonal `k`: from the one on its left (a line fewer) or the one on its right (a line
+// more). -1: none.
 struct Step {
   int x = -1;
   bool is_insertion = false;
@@ -42,7 +43,7 @@ Step best_step(int left, int right, int k, int n, int m) {
   return {can_remove ? left + 1 : -1, false};
 }
 
-// The steps of a shortest way through the two; false where it is too long, or takes more work than there is left.
+// The steps of a shortest path; false if that is too long, or takes more work than is left.
 bool find_changes(const Lines& a, const Lines& b, PatchBudget& budget, std::vector<LineChange>& changes) {
   const int n = a.count(), m = b.count();
   const int most = std::min(n + m, kMostDifferent);
@@ -91,7 +92,7 @@ bool find_changes(const Lines& a, const Lines& b, PatchBudget& budget, std::vect
   return true;
 }
 
-// What two texts have in common at their ends, in whole lines, is taken from both; how many lines at their beginning.
+// Removes common whole lines at both ends of two texts; returns the number of common lines at the beginning.
 size_t take_common_begin(std::string_view& a, std::string_view& b) {
   size_t count = 0;
   for (std::string_view line = first_line(a); !line.empty() && line == first_line(b); line = first_line(a)) {

@@ -1,4 +1,5 @@
-// Which lines of two texts differ, by Myers' algorithm: the fewest lines, unless there are too many of them.
+// The lines in which two texts differ, by Myers' algorithm: the fewest lines, unless there are too many of
+// them.
 //
 // Threads: pure.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace membrane::computers {
 
-// With its end, which the last one of a text may not have. Empty where there is none.
+// Includes the line's end, which the last line of a text may lack. Empty if there is none.
 std::string_view first_line(std::string_view text);
 std::string_view take_line(std::string_view& text);
 
@@ -21,8 +22,9 @@ struct LineChange {
   size_t old_begin = 0, old_end = 0, new_begin = 0, new_end = 0;
   bool operator==(const LineChange&) const = default;
 };
-// In order, with equal lines between them. Texts that differ in too many lines, or in a stretch of too many, have one change for all that
-// is between their common beginning and end, and so have all once the budget has no work left. Errors: those of PatchMemory.
+// The changes in order, with equal lines between them. Texts that differ in too many lines, or over too long
+// a stretch, have one change for everything between their common beginning and end; so have all texts once
+// the budget has no work left. Errors: those of PatchMemory.
 Result<std::vector<LineChange>> line_changes(std::string_view before, std::string_view after,
                                              PatchBudget& budget);
 

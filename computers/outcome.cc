@@ -29,12 +29,13 @@ void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, 
       report.exit_code = status;
       if (status == kNotThere)
         error(Outcome::kInvalid, "not_found", reason,
-              "The image has no program of this name, or not the one that the first line of a script names.");
+              "The image has no program of this name, or lacks the interpreter named in the script's first "
+              "line.");
       else
-        error(
-            Outcome::kInvalid, "invalid_argument", reason,
-            "It is no program for x86-64 and no script with #! at its beginning, or its mode does not let it "
-            "be run.");
+        error(Outcome::kInvalid, "invalid_argument", reason,
+              "It is neither a program for x86-64 nor a script that begins with #!, or its mode does not let "
+              "it "
+              "be run.");
       break;
     }
     case linux::ComputerEnd::kExited: report.exit_code = status; break;

@@ -1,9 +1,10 @@
-// The changes of a Linux sandbox as a git patch, and git patches into one. Git knows files, symbolic links and whether a file is a
-// program: owners, other bits of modes, empty directories, devices and extended attributes are no part of a patch.
+// Exports the changes of a Linux sandbox as a git patch, and applies git patches to one. Git knows files,
+// symbolic links and whether a file is executable: owners, other mode bits, empty directories, devices and
+// extended attributes are not part of a patch.
 //
-// A patch is foreign data. Its memory and the work on it have bounds (patch_budget.h); nothing recurses.
+// A patch is foreign data. Its memory and the work on it are bounded (patch_budget.h); nothing recurses.
 //
-// Threads: pure, but for the sandbox.
+// Threads: pure, except for the sandbox.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +21,31 @@
 
 namespace membrane::computers {
 
-// A file as git sees it; nothing for what it does not.
+// A file as git sees it; nothing for what git does not see.
 struct GitFile {
   uint32_t mode = 0;  // 0100644, 0100755, 0120000
-  std::string bytes;  // of a link: where it leads
+  std::string bytes;  // for a link: its target
   bool operator==(const GitFile&) const = default;
 };
 
 struct MadePatch {
   std::string text;
-  size_t left_out = 0;  // changes that git has no words for
+  size_t left_out = 0;  // changes that git cannot express
 };
-// What differs from the image that the sandbox began with (null: from nothing), by paths from the root: "a/etc/hosts". `directory`: only
-// below it, and by paths from there. Binary files are in git's own form. What lies in a .git is left out: git takes no patch of it. Errors:
-// those of changes(); kTooLong past the limits, also for a file longer than the patch may be; kNotFound for a directory that there is not.
+// The differences from the sandbox's image (null: from nothing), with paths from the root: "a/etc/hosts".
+// `directory`: only what is below it, with paths relative to it. Binary files are in git's own format. Files
+// in a .git are left out: git accepts no patch of them. Errors: those of changes(); kTooLong past the limits,
+// also for a file longer than the patch may be; kNotFound for a missing directory.
 Result<MadePatch> make_patch(linux::LiveComputer& computer, const linux::Layer* image,
                              const std::string& directory = "/", const PatchLimits& limits = {});
-// What differs from `base` instead: a sandbox over the same image, whose files stand as they did at another moment (LiveSpec::kept_files_only).
+// The differences from `base` instead: a sandbox over the same image, with the files of another moment
+// (LiveSpec::kept_files_only).
 Result<MadePatch> make_patch_since(linux::LiveComputer& base, linux::LiveComputer& computer,
                                    const linux::Layer* image, const std::string& directory = "/",
                                    const PatchLimits& limits = {});
 
-// The same as files. `name` is the path below the directory. Gives how many changes git has no words for. Errors: as make_patch(); those of
-// `take`, which end it.
+// The same as files. `name` is the path below the directory. Returns the number of changes that git cannot
+// express. Errors: those of make_patch(); those of `take`, which end it.
 using TakeChange =
     std::function<Status(const std::string& name, const GitFile& before, const GitFile& after)>;
 Result<size_t> visit_changes_since(linux::LiveComputer& base, linux::LiveComputer& computer,
@@ -52,9 +55,10 @@ Result<size_t> visit_changes_since(linux::LiveComputer& base, linux::LiveCompute
 struct AppliedPatch {
   std::vector<std::string> changed;  // paths in the sandbox, sorted
 };
-// Applies it below the directory. All of it, or nothing: first everything is worked out, then it is written, and what was written is taken
-// back when something cannot be. Lines around a change must be there as they are, but may have moved. Errors: kInvalidInput, with the
-// file and the line of the patch, also for what is beyond a symbolic link; kNotFound; kTooLong; those of the sandbox.
+// Applies a patch below the directory, all of it or nothing: first the results are computed, then written,
+// and the writes are undone when one fails. Context lines must match, but may have moved. Errors:
+// kInvalidInput, with the file and the line of the patch, also for paths beyond a symbolic link; kNotFound;
+// kTooLong; those of the sandbox.
 Result<AppliedPatch> apply_patch(linux::LiveComputer& computer, std::string_view patch,
                                  const std::string& directory = "/", const PatchLimits& limits = {});
 
@@ -68,13 +72,14 @@ struct PatchFile {
   std::string old_name, new_name;  // "" for /dev/null; without a/ and b/
   std::optional<uint32_t> old_mode, new_mode;
   bool is_new = false, is_removed = false, is_copy = false, is_rename = false;
-  std::string old_id;      // of the index line
-  std::string_view hunks;  // of the patch's text, and well-formed (patch_hunks.h)
+  std::string old_id;      // from the index line
+  std::string_view hunks;  // part of the patch's text, well-formed (patch_hunks.h)
   size_t hunks_line = 0;   // of the patch
   std::optional<PatchBinary> binary;
   size_t line = 0;  // of the patch
 };
-// The hunks point into the text, which must live longer. Errors: kInvalidInput with the line; those of the budget.
+// The hunks point into the text, which must live longer. Errors: kInvalidInput with the line; those of the
+// budget.
 Result<std::vector<PatchFile>> parse_patch(std::string_view text, const PatchLimits& limits,
                                            PatchBudget& budget);
 

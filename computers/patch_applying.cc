@@ -1,4 +1,4 @@
-// A git patch into a sandbox.
+// Applies a git patch to a sandbox.
 #include <sys/stat.h>
 
 #include <map>
@@ -13,16 +13,16 @@
 namespace membrane::computers {
 namespace {
 
-constexpr uint64_t kEntryBytes = 512;     // of a path that is known, but its name
-constexpr uint64_t kStepsOfLook = 1'000;  // in the sandbox, for one path
-constexpr uint64_t kStepsOfParent = 50;   // in what the patch makes
+constexpr uint64_t kEntryBytes = 512;     // for a known path, without its name
+constexpr uint64_t kStepsOfLook = 1'000;  // for one look-up in the sandbox
+constexpr uint64_t kStepsOfParent = 50;   // for one look-up among the patch's results
 constexpr uint64_t kStepsOfHashing = 10;  // 64 bytes
 
-// What there is at a path, and what is to be.
+// What exists at a path, and what is to be there.
 struct Entry {
   uint32_t mode = 0;                                   // with its type; 0: nothing
   std::shared_ptr<const std::string> bytes = nullptr;  // null for none
-  const PatchFile* of = nullptr;                       // what says so of the patch
+  const PatchFile* of = nullptr;                       // the part of the patch that says so
 
   [[nodiscard]] std::string_view text() const {
     return bytes ? std::string_view(*bytes) : std::string_view();
@@ -60,7 +60,7 @@ class Applying {
     return wrong_in_patch(file, file.line, "it takes too long to work out what the patch makes of the files");
   }
 
-  // What stands at a path whose parents are directories.
+  // What is at a path whose parents are directories.
   Result<linux::FileFacts> look(const PatchFile& file, const std::string& path) {
     MEMBRANE_TRY(take_work(file, kStepsOfLook));
     auto facts = computer_.stat(path, false);
@@ -68,7 +68,7 @@ class Applying {
     return facts;
   }
 
-  // The first above a path, and below the directory, that is no directory, or is none yet; "" where all are.
+  // The first ancestor of a path, below the directory, that is not a directory, or not yet; "" if all are.
   Result<std::string> first_gap(const PatchFile& file, const std::string& path) {
     for (size_t slash = path.find('/', below_.size() + 1); slash != path.npos;
          slash = path.find('/', slash + 1)) {
@@ -86,7 +86,7 @@ class Applying {
     return std::string();
   }
 
-  // What the patch has made of a path so far. No link is followed: beyond one there is nothing.
+  // The state of a path after the patch so far. Links are not followed: nothing exists beyond one.
   Result<Entry*> entry_at(const PatchFile& file, const std::string& path) {
     if (const auto found = after_.find(path); found != after_.end()) return &found->second;
     MEMBRANE_TRY(budget_.take_bytes(2 * (kEntryBytes + path.size())));
@@ -112,12 +112,12 @@ class Applying {
     if (there->mode == 0) {
       MEMBRANE_ASSIGN(const std::string gap, first_gap(file, path));
       if (!gap.empty() && S_ISLNK(parents_.at(gap))) return beyond_link(file, gap);
-      return wrong_in_patch(file, file.line, "the file is not there");
+      return wrong_in_patch(file, file.line, "the file does not exist");
     }
     if (!S_ISREG(there->mode) && !S_ISLNK(there->mode))
-      return wrong_in_patch(file, file.line, "what is there is neither a file nor a link");
+      return wrong_in_patch(file, file.line, "the path is neither a file nor a link");
     if (file.old_mode && (*file.old_mode & S_IFMT) != (there->mode & S_IFMT))
-      return wrong_in_patch(file, file.line, "what is there is of another type");
+      return wrong_in_patch(file, file.line, "the path has another type");
     return *there;
   }
   static std::unexpected<Error> beyond_link(const PatchFile& file, const std::string& link) {
@@ -132,17 +132,17 @@ class Applying {
     }
     MEMBRANE_ASSIGN(Entry made, result_of(file, old));
     if (made.bytes != nullptr && made.bytes == old.bytes && from != to)
-      MEMBRANE_TRY(budget_.take_bytes(made.bytes->size()));  // it is written once more
+      MEMBRANE_TRY(budget_.take_bytes(made.bytes->size()));  // it is written again
     if (file.is_removed || (!file.is_new && !file.is_copy && from != to)) {
       if (file.is_removed && !made.text().empty())
-        return wrong_in_patch(file, file.line, "the file to be removed has more than the patch says");
+        return wrong_in_patch(file, file.line, "the file to be removed contains more than the patch says");
       MEMBRANE_ASSIGN(Entry* const gone, entry_at(file, from));
       *gone = {};
     }
     if (file.is_removed) return {};
     MEMBRANE_ASSIGN(Entry* const target, entry_at(file, to));
     if ((file.is_new || from != to) && target->mode != 0 && !S_ISDIR(target->mode))
-      return wrong_in_patch(file, file.line, "the file is there already");
+      return wrong_in_patch(file, file.line, "the file already exists");
     *target = std::move(made);
     target->of = &file;
     return {};
@@ -166,7 +166,7 @@ class Applying {
     } else if (file.is_new || file.is_removed) {
       made.bytes = nullptr;
       if (file.is_removed && !old.text().empty())
-        return wrong_in_patch(file, file.line, "the file to be removed has more than the patch says");
+        return wrong_in_patch(file, file.line, "the file to be removed contains more than the patch says");
     }
     return made;
   }
@@ -177,7 +177,7 @@ class Applying {
       const std::string head = "blob " + std::to_string(old.text().size()) + '\0';
       MEMBRANE_ASSIGN(const std::string id, sha1_hex({head, old.text()}));
       if (!id.starts_with(file.old_id))
-        return wrong_in_patch(file, file.line, "the file has other bytes than the patch is made for");
+        return wrong_in_patch(file, file.line, "the file differs from the one that the patch was made for");
     }
     if (!file.binary->is_delta) return std::move(file.binary->bytes);
     auto made = apply_git_delta(old.text(), file.binary->bytes, budget_);
@@ -186,14 +186,15 @@ class Applying {
     return made;
   }
 
-  // Nothing goes where a directory with something else in it stays, below what is a file, or beyond a link.
+  // Nothing is put where a directory with other contents stays, below a file, or beyond a link.
   Status check_places() {
     for (const auto& [path, entry] : after_) {
       if (entry.of == nullptr || entry.mode == 0 || S_ISDIR(entry.mode)) continue;
       if (S_ISDIR(before_.at(path).mode)) {
         MEMBRANE_ASSIGN(const bool is_left, is_left_empty(*entry.of, path));
         if (!is_left)
-          return wrong_in_patch(*entry.of, entry.of->line, path + " is a directory, and files stay in it");
+          return wrong_in_patch(*entry.of, entry.of->line,
+                                path + " is a directory that still contains files");
       }
       MEMBRANE_TRY(check_parents(*entry.of, path));
     }
@@ -210,12 +211,12 @@ class Applying {
       else if (const auto known = parents_.find(parent); known != parents_.end()) mode = known->second;
       if (S_ISLNK(mode)) return beyond_link(file, parent);
       if (mode != 0 && !S_ISDIR(mode))
-        return wrong_in_patch(file, file.line, parent + " is a file, and " + path + " is to be in it");
+        return wrong_in_patch(file, file.line, parent + " is a file, and " + path + " would be inside it");
     }
     return {};
   }
 
-  // Whether the patch removes all files below; directories in it go too.
+  // Whether the patch removes all files below; its directories are then removed too.
   Result<bool> is_left_empty(const PatchFile& file, const std::string& top) {
     std::vector<std::string> left = {top};
     while (!left.empty()) {
@@ -267,7 +268,7 @@ class Applying {
     return computer_.set_mode(path, entry.mode & 07777);
   }
 
-  // As well as it goes: what was there comes back. Directories that were made stay.
+  // Best effort: restores what was there. Directories that were created stay.
   void take_back(const std::vector<std::string>& done) {
     for (size_t i = done.size(); i-- > 0;) {
       const Entry& old = before_.at(done[i]);
@@ -281,7 +282,7 @@ class Applying {
   std::string below_;
   PatchBudget& budget_;
   std::map<std::string, Entry> before_, after_;
-  std::map<std::string, uint32_t> parents_;  // modes of what stands above those; 0: nothing
+  std::map<std::string, uint32_t> parents_;  // modes of their parents; 0: missing
 };
 
 }  // namespace
@@ -289,7 +290,7 @@ class Applying {
 Result<AppliedPatch> apply_patch(linux::LiveComputer& computer, std::string_view patch,
                                  const std::string& directory, const PatchLimits& limits) {
   if (!directory.starts_with('/'))
-    return fail(ErrorCode::kInvalidArgument, '"' + directory + "\" is no path of the sandbox",
+    return fail(ErrorCode::kInvalidArgument, '"' + directory + "\" is not a path of the sandbox",
                 "Begin it with a /.");
   PatchBudget budget(limits);
   MEMBRANE_ASSIGN(auto files, parse_patch(patch, limits, budget));

@@ -1,4 +1,4 @@
-// What git writes of binary files.
+// Git's encoding of binary files.
 #include <array>
 
 #include "computers/patch.h"
@@ -21,7 +21,7 @@ std::unexpected<Error> damaged(const char* what) {
   return fail(ErrorCode::kInvalidInput, std::string("binary bytes of the patch are damaged: ") + what);
 }
 
-// A number of a delta's head: seven bits a byte, the lowest first.
+// A number in a delta's header: seven bits per byte, the lowest first.
 std::optional<uint64_t> take_size(std::string_view& delta) {
   uint64_t value = 0;
   for (int shift = 0; shift < 63; shift += 7) {
@@ -50,13 +50,13 @@ std::string git_base85(std::string_view bytes) {
 }
 
 Result<std::string> from_git_base85(std::string_view text, size_t bytes) {
-  if (text.size() != (bytes + 3) / 4 * 5) return damaged("a line has another length than it says");
+  if (text.size() != (bytes + 3) / 4 * 5) return damaged("a line's length does not match its header");
   std::string made;
   for (size_t at = 0; at < text.size(); at += 5) {
     uint64_t word = 0;
     for (const char c : text.substr(at, 5)) {
       const uint8_t digit = kValues[static_cast<uint8_t>(c)];
-      if (digit == kNoDigit) return damaged("a character is no digit of base 85");
+      if (digit == kNoDigit) return damaged("a character is not a base 85 digit");
       word = word * 85 + digit;
     }
     if (word > UINT32_MAX) return damaged("a number is too large");
@@ -68,7 +68,7 @@ Result<std::string> from_git_base85(std::string_view text, size_t bytes) {
 
 Result<std::string> apply_git_delta(std::string_view base, std::string_view delta, PatchBudget& budget) {
   const auto from = take_size(delta), to = take_size(delta);
-  if (!from || !to || *from != base.size()) return damaged("the delta is of another file");
+  if (!from || !to || *from != base.size()) return damaged("the delta belongs to another file");
   MEMBRANE_TRY(budget.take_bytes(*to));
   std::string made;
   made.reserve(*to);
@@ -80,7 +80,7 @@ Result<std::string> apply_git_delta(std::string_view base, std::string_view delt
       uint64_t offset = 0, size = 0;
       for (int i = 0; i < 7; ++i) {
         if ((head >> i & 1) == 0) continue;
-        if (delta.empty()) return damaged("the delta is cut");
+        if (delta.empty()) return damaged("the delta is cut off");
         const uint64_t byte = static_cast<unsigned char>(delta.front());
         delta.remove_prefix(1);
         if (i < 4) offset |= byte << (8 * i);
@@ -88,10 +88,10 @@ Result<std::string> apply_git_delta(std::string_view base, std::string_view delt
       }
       if (size == 0) size = 0x10000;
       if (offset > base.size() || size > base.size() - offset)
-        return damaged("the delta copies what is not there");
+        return damaged("the delta copies from outside the file");
       piece = base.substr(offset, size);
     } else {
-      if (head == 0 || head > delta.size()) return damaged("the delta is cut");
+      if (head == 0 || head > delta.size()) return damaged("the delta is cut off");
       piece = delta.substr(0, head);
       delta.remove_prefix(head);
     }

@@ -1,4 +1,4 @@
-// What a patch may cost: its memory, which is counted before it is taken, and the work on it.
+// The limits of a patch: its memory, which is counted before it is allocated, and the work on it.
 //
 // Threads: one at a time.
 #pragma once
@@ -13,18 +13,20 @@ namespace membrane::computers {
 
 constexpr size_t kMostPatchBytes = 256u << 20;
 
-// Where the memory of a patch counts besides its own limits. Both or neither are set.
+// Accounts for the memory of a patch in addition to its own limits. Both or neither are set.
 struct PatchMemory {
-  std::function<Status(uint64_t bytes)> take = {};  // before it is taken; an error ends the work on the patch
+  std::function<Status(uint64_t bytes)> take =
+      {};  // called before allocation; an error ends the work on the patch
   std::function<void(uint64_t bytes)> give = {};
 };
 
 struct PatchLimits {
   size_t text_bytes = kMostPatchBytes;
-  size_t files = 100'000;  // that a patch which is applied may name
-  // Of all files that differ, as they are before and after it, and of what else is made on the way.
+  size_t files = 100'000;  // that an applied patch may name
+  // The limit for all files that differ, before and after the patch, and for everything that is made on the
+  // way.
   uint64_t file_bytes = 1ull << 30;
-  uint64_t work = 100'000'000;  // steps of some 10 ns: lines that are compared, files that are looked for
+  uint64_t work = 100'000'000;  // steps of some 10 ns: compared lines, looked-up files
   PatchMemory memory = {};
 };
 
@@ -42,7 +44,7 @@ class PatchBudget {
   Status take_bytes(uint64_t bytes) {
     if (bytes > bytes_left_)
       return fail(ErrorCode::kTooLong, "the files of the patch are too long",
-                  "Nothing was changed in the sandbox. Take it in smaller parts: of a directory, or of some "
+                  "Nothing was changed in the sandbox. Use smaller patches: of one directory, or of some "
                   "files each.");
     MEMBRANE_TRY(take_memory(bytes));
     bytes_left_ -= bytes;
@@ -53,7 +55,7 @@ class PatchBudget {
     give_memory(bytes);
   }
 
-  // Of what has a bound of its own.
+  // Memory that has a limit of its own.
   Status take_memory(uint64_t bytes) {
     if (memory_.take) MEMBRANE_TRY(memory_.take(bytes));
     taken_bytes_ += bytes;
@@ -64,7 +66,7 @@ class PatchBudget {
     if (memory_.give) memory_.give(bytes);
   }
 
-  // False, for good, once there is none left.
+  // False, permanently, once none is left.
   bool take_work(uint64_t steps) {
     work_left_ -= steps <= work_left_ ? steps : work_left_;
     return work_left_ > 0;
@@ -77,7 +79,7 @@ class PatchBudget {
   uint64_t taken_bytes_ = 0;
 };
 
-// The steps that it takes to go over so many bytes.
+// The steps that it takes to scan that many bytes.
 constexpr uint64_t work_of(uint64_t bytes) { return 1 + bytes / 64; }
 
 }  // namespace membrane::computers

@@ -1,4 +1,4 @@
-// Patches that nobody has checked, into a few files. What is applied by halves, or leaves the directory, ends the process.
+// Untrusted patches for a few files. A patch that is half applied, or leaves the directory, aborts.
 #include <cstdlib>
 #include <string>
 

@@ -18,7 +18,7 @@ bool take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// "3,2" or "3": the first line, and how many.
+// "3,2" or "3": the first line and the count.
 bool take_range(std::string_view& text, size_t& first, size_t& count) {
   const auto number = take_number(text);
   if (!number) return false;
@@ -35,12 +35,12 @@ bool take_head(std::string_view head, PatchHunk& hunk) {
          take_range(head, hunk.new_line, hunk.new_count) && take(head, " @@");
 }
 
-// Where a line of a file begins.
+// The start of a line in a file.
 struct Place {
   size_t offset = 0, line = 0;
 };
 
-// Looks in a file for where hunks belong.
+// Finds the places in a file where hunks apply.
 class Places {
  public:
   Places(std::string_view text, PatchBudget& budget) : text_(text), budget_(budget) {}
@@ -49,8 +49,8 @@ class Places {
     Place begin;
     size_t end = 0;  // offset
   };
-  // The place nearest to the line `near`, from `first` on. A hunk with lines before its changes and none after them is the file's last,
-  // and the other way round its first, as git has it.
+  // The place nearest to the line `near`, at or after `first`. As in git, a hunk with lines before its
+  // changes and none after them must end the file, and vice versa must begin it.
   std::optional<Found> find(const PatchHunk& hunk, Place first, size_t near) {
     if (hunk.first_context == 0 && hunk.last_context > 0 && hunk.old_line <= 1)
       return first.offset == 0 ? found(hunk, {}) : std::nullopt;
@@ -71,7 +71,7 @@ class Places {
   }
 
  private:
-  // To the next line; false at the end, and when there is no work left.
+  // Advances to the next line; false at the end, and when no work is left.
   bool step(Place& place) {
     const std::string_view line = first_line(text_.substr(place.offset));
     if (line.empty() || !budget_.take_work(work_of(line.size()))) return false;
@@ -97,7 +97,7 @@ class Places {
     return found(hunk, begin);
   }
 
-  // The lines of the hunk, where they are there.
+  // The lines of the hunk, if they match.
   std::optional<Found> found(const PatchHunk& hunk, Place place) {
     size_t at = place.offset;
     for (HunkLines lines(hunk.body); lines.next();) {
@@ -115,7 +115,7 @@ class Places {
   PatchBudget& budget_;
 };
 
-// What the hunks make of so many bytes; more, when they do not belong there.
+// The size of that many bytes after the hunks are applied; larger when they do not apply.
 Result<uint64_t> size_after(const PatchFile& file, uint64_t size) {
   std::string_view left = file.hunks;
   size_t line = file.hunks_line;
@@ -171,7 +171,7 @@ Result<PatchHunk> take_hunk(std::string_view& text, size_t& line) {
   hunk.line = line;
   std::string_view left = text;
   if (!take_head(take_line(left), hunk))
-    return wrong_in_patch(line, "this is no \"@@ -line,count +line,count @@\"");
+    return wrong_in_patch(line, "this is not a \"@@ -line,count +line,count @@\"");
   hunk.body = left;
   size_t old_count = 0, new_count = 0;
   bool has_changed = false;
@@ -209,7 +209,7 @@ Result<std::string> apply_hunks(const PatchFile& file, std::string_view before, 
   std::string_view left = file.hunks;
   for (size_t line = file.hunks_line; !left.empty();) {
     MEMBRANE_ASSIGN(const PatchHunk hunk, take_hunk(left, line));
-    // Of no lines, the one before them is named.
+    // A hunk without lines names the line before it.
     const size_t named = hunk.old_count == 0 ? hunk.old_line : std::max<size_t>(hunk.old_line, 1) - 1;
     const size_t near = static_cast<size_t>(std::max<ptrdiff_t>(0, static_cast<ptrdiff_t>(named) + moved));
     const auto place = places.find(hunk, at, near);

@@ -1,4 +1,5 @@
-// The hunks of a patch: read from its text one at a time, so that they take no memory, and put where they belong.
+// The hunks of a patch: parsed from its text one at a time, so that they take no memory, and located in the
+// file.
 //
 // Threads: pure.
 #pragma once
@@ -27,7 +28,7 @@ struct PatchHunk {
 class HunkLines {
  public:
   explicit HunkLines(std::string_view body) : left_(body) {}
-  // False at their end.
+  // False at the end.
   bool next();
   [[nodiscard]] char sign() const { return sign_; }  // a space for what stays
   [[nodiscard]] std::string_view text() const {
@@ -42,14 +43,15 @@ class HunkLines {
   size_t patch_lines_ = 0;
 };
 
-// The hunk that the text begins with, which is taken from it; `line` is the text's in the patch. Errors: kInvalidInput with the line.
+// Parses and removes the hunk with which the text begins; `line` is the text's in the patch. Errors:
+// kInvalidInput with the line.
 Result<PatchHunk> take_hunk(std::string_view& text, size_t& line);
 
 std::optional<size_t> take_number(std::string_view& text);
 std::unexpected<Error> wrong_in_patch(size_t line, const std::string& what);
 std::unexpected<Error> wrong_in_patch(const PatchFile& file, size_t line, const std::string& what);
 
-// Of a file as it was. Errors: kInvalidInput; those of the budget.
+// Applies the hunks to a file. Errors: kInvalidInput; those of the budget.
 Result<std::string> apply_hunks(const PatchFile& file, std::string_view before, PatchBudget& budget);
 
 }  // namespace membrane::computers

@@ -1,4 +1,4 @@
-// Patches of sandboxes that run: what a patch of changes makes of a fresh one, and what git says of it.
+// Patches of running sandboxes: applying a patch of changes to a fresh one, and what git makes of it.
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ using linux::LiveComputer;
 
 class PatchLiveTest : public linux::LiveTest {
  protected:
-  // A tree for patches, with all that git has forms for.
+  // A tree for patches, with everything that git can express.
   PatchLiveTest() {
     if (kIsThreadSanitized) return;
     linux::LayerTree tree;
@@ -202,7 +202,7 @@ TEST_F(PatchLiveTest, WhatWasThereBeforeIsNoChangeSince) {
   EXPECT_EQ(make_patch(*computer, image_.get(), "/none").error().code, ErrorCode::kNotFound);
 }
 
-// Git takes no patch of it, and who applies one to a repository has another.
+// Git accepts no patch of it, and a repository to which one is applied has its own.
 TEST_F(PatchLiveTest, ARepositorysOwnFilesAreNoPart) {
   const auto computer = fresh();
   for (const char* const path : {"/w/.git/config", "/w/sub/.GIT/hooks/pre-commit", "/w/sub/a"})
@@ -279,7 +279,7 @@ TEST_F(PatchLiveTest, TypesChangeBothWays) {
   EXPECT_EQ(tree_of(*other), tree_of(*computer));
 }
 
-// As git refuses it: what is beyond a link is somewhere else.
+// Git also refuses it: a path beyond a link is somewhere else.
 TEST_F(PatchLiveTest, NothingIsBeyondALink) {
   const auto computer = fresh();
   EXPECT_TRUE(computer->make_link("/w/out", "/tmp"));

@@ -1,4 +1,4 @@
-// From changes of a sandbox to a git patch.
+// Makes a git patch from a sandbox's changes.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace {
 
 std::unexpected<Error> too_large(const std::string& path, size_t most_bytes) {
   return fail(ErrorCode::kTooLong, path + " is larger than " + std::to_string(most_bytes >> 20) + " MiB",
-              "Name a directory alone, or remove what need not be there.");
+              "Pass only one directory, or remove what is not needed.");
 }
 
 std::unexpected<Error> damaged_image() {
   return fail(ErrorCode::kInvalidInput, "the image of the sandbox is damaged");
 }
 
-// The files that the sandboxes began with.
+// The files with which the sandboxes began.
 class ImageFiles {
  public:
   explicit ImageFiles(const linux::Layer* image) : image_(image) {}
@@ -43,7 +43,7 @@ class ImageFiles {
   }
 
   using Visit = std::function<Status(const std::string& path, const linux::LayerInode& inode)>;
-  // All below a directory that are none themselves.
+  // All paths below a directory that are not directories.
   Status visit_below(const std::string& path, const linux::LayerInode& top, const Visit& visit) const {
     std::vector<std::pair<std::string, linux::LayerInode>> left = {{path, top}};
     uint64_t count = 0;
@@ -84,18 +84,18 @@ class ImageFiles {
   const linux::Layer* const image_;
 };
 
-// The directory that a patch is of.
+// The directory that the patch covers.
 class Below {
  public:
   explicit Below(std::string directory) : directory_(std::move(directory)) {
     while (directory_.ends_with('/')) directory_.pop_back();
   }
-  // Below the directory itself, and git's words are for it.
+  // The path relative to that directory, as git writes it.
   [[nodiscard]] bool has(const std::string& path) const {
     return path.size() > directory_.size() + 1 && path.starts_with(directory_ + "/") &&
            !is_git_own(name_of(path));
   }
-  // What becomes of it becomes of the directory.
+  // A change of an ancestor applies to the directory.
   [[nodiscard]] bool is_under(const std::string& path) const {
     return (directory_ + "/").starts_with(path + "/");
   }
@@ -107,7 +107,7 @@ class Below {
   std::string directory_;
 };
 
-// Nothing for what is gone by now.
+// Nothing for a file that is gone by now.
 Result<GitFile> read_file(linux::LiveComputer& computer, const std::string& path,
                           const Result<linux::FileFacts>& facts, size_t most_bytes, PatchBudget& budget) {
   if (!facts && facts.error().code == ErrorCode::kNotFound) return GitFile();
@@ -126,14 +126,14 @@ Result<GitFile> read_file(linux::LiveComputer& computer, const std::string& path
   return file;
 }
 
-// The files are compared: what differs stays counted.
+// Compares the files; what differs stays charged.
 void give_back(PatchBudget& budget, const GitFile& before, const GitFile& after, bool differs) {
   const uint64_t bytes = before.bytes.size() + after.bytes.size();
   if (differs) budget.give_memory(bytes);
   else budget.give_bytes(bytes);
 }
 
-// An added directory is told by what is in it.
+// An added directory is described by its contents.
 bool has_below(linux::LiveComputer& computer, const std::string& path) {
   const auto listed = computer.list(path);
   return listed && !listed->empty();
@@ -182,7 +182,7 @@ class SinceImage {
     return {};
   }
 
-  // Every file that the image had in a directory that is no more.
+  // Every file that the image had in a removed directory.
   Status remove_below(const std::string& path, const linux::LayerInode& top) {
     return image_.visit_below(
         path, top, [this](const std::string& name, const linux::LayerInode& inode) -> Status {
@@ -206,12 +206,12 @@ class SinceImage {
 
 // -- since another moment -------------------------------------------------------------------------------------------
 
-// What stands at paths of a sandbox, by no link.
+// What is at paths of a sandbox, without following links.
 class Standing {
  public:
   explicit Standing(linux::LiveComputer& computer) : computer_(computer) {}
 
-  // Nothing: nothing is there, or what is above it is no directory.
+  // Nothing: the path does not exist, or its parent is not a directory.
   Result<std::optional<linux::FileFacts>> find(const std::string& path) {
     for (size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1)) {
       const std::string above = path.substr(0, end);
@@ -310,17 +310,17 @@ class SinceOther {
 
 Status check_directory(const std::string& directory) {
   if (directory.starts_with('/')) return {};
-  return fail(ErrorCode::kInvalidArgument, '"' + directory + "\" is no path of the sandbox",
+  return fail(ErrorCode::kInvalidArgument, '"' + directory + "\" is not a path of the sandbox",
               "Begin it with a /.");
 }
 
-// Nothing has changed below what is there; below what is not, somebody has mistaken the name.
+// If the directory exists, nothing below it has changed; if not, the caller has mistaken the name.
 Status check_empty(linux::LiveComputer& computer, const std::string& directory) {
   const auto facts = computer.stat(directory, false);
   if (facts && S_ISDIR(facts->mode)) return {};
   if (!facts && facts.error().code != ErrorCode::kNotFound) return std::unexpected(facts.error());
   return fail(ErrorCode::kNotFound, "there is no directory " + directory + " in the sandbox",
-              "Name one by its path from /, not by a link.");
+              "Give its path from /, not through a link.");
 }
 
 }  // namespace

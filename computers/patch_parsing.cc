@@ -1,4 +1,4 @@
-// The text of a patch, as its files and hunks.
+// Parses the text of a patch into its files and hunks.
 #include <algorithm>
 #include <charconv>
 
@@ -16,7 +16,7 @@ bool take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// A name in quotes, up to its end; nothing for what is none.
+// A quoted name, up to its end; nothing if it is invalid.
 std::optional<std::string> take_quoted(std::string_view& text) {
   if (!take(text, "\"")) return std::nullopt;
   std::string name;
@@ -64,7 +64,7 @@ class Parsing {
     }
     if (files_.empty())
       return fail(ErrorCode::kInvalidInput, "there is no patch in the text",
-                  "Make it by git diff, or with ---, +++ and @@ lines.");
+                  "Make it with git diff, or write ---, +++ and @@ lines.");
     return std::move(files_);
   }
 
@@ -119,18 +119,18 @@ class Parsing {
   Result<std::string> name_of_line(std::string_view rest) const {
     if (rest.starts_with('"')) {
       auto name = take_quoted(rest);
-      if (!name) return wrong("a name in quotes has no end");
+      if (!name) return wrong("a quoted name is not closed");
       return plain_name(std::move(*name));
     }
     if (rest.ends_with('\r')) rest.remove_suffix(1);
     return plain_name(std::string(rest.substr(0, rest.find('\t'))));
   }
 
-  // "a/NAME b/NAME": the names are the same, where they are told by nothing else.
+  // "a/NAME b/NAME": both names are the same unless other lines give them.
   Result<std::string> name_of_head(std::string_view rest) const {
     if (rest.starts_with('"')) {
       auto name = take_quoted(rest);
-      if (!name) return wrong("a name in quotes has no end");
+      if (!name) return wrong("a quoted name is not closed");
       return plain_name(std::move(*name));
     }
     const size_t half = rest.size() / 2;
@@ -144,11 +144,11 @@ class Parsing {
   Result<uint32_t> mode(std::string_view text) const {
     uint32_t bits = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 8);
-    if (error != std::errc() || end != text.data() + text.size()) return wrong("this is no mode");
+    if (error != std::errc() || end != text.data() + text.size()) return wrong("this is not a mode");
     const uint32_t type = bits & 0170000;
     if (type == 0160000)
       return fail(ErrorCode::kUnsupported,
-                  "line " + std::to_string(number_) + " of the patch: it is of a submodule");
+                  "line " + std::to_string(number_) + " of the patch: it is for a submodule");
     if (type != 0100000 && type != 0120000) return wrong("the mode is neither of a file nor of a link");
     return bits;
   }
@@ -189,7 +189,7 @@ class Parsing {
     if (here() == "GIT binary patch") MEMBRANE_TRY(binary(*file));
     else if (line_.starts_with("--- ")) MEMBRANE_TRY(hunks_of(*file, true));
     else if (line_.starts_with("Binary files "))
-      return wrong("the patch has not the bytes of a binary file; make it by git diff --binary");
+      return wrong("the patch lacks the bytes of a binary file; make it with git diff --binary");
     if (file->is_new) file->old_name.clear();
     if (file->is_removed) file->new_name.clear();
     return check(*file);
@@ -199,7 +199,7 @@ class Parsing {
     std::string name(rest);
     if (rest.starts_with('"')) {
       auto quoted = take_quoted(rest);
-      if (!quoted) return wrong("a name in quotes has no end");
+      if (!quoted) return wrong("a quoted name is not closed");
       name = std::move(*quoted);
     }
     MEMBRANE_TRY(check_name(name));
@@ -242,7 +242,7 @@ class Parsing {
   Status binary(PatchFile& file) {
     step();
     MEMBRANE_ASSIGN(file.binary, binary_part());
-    // What takes it back follows, and is not used.
+    // The reverse change follows, and is not used.
     if (line_.starts_with("literal ") || line_.starts_with("delta "))
       while (!is_over() && line_ != "\n") step();
     return {};
@@ -255,7 +255,7 @@ class Parsing {
     part.is_delta = take(line, "delta ");
     if (!part.is_delta && !take(line, "literal ")) return wrong("this is neither \"literal\" nor \"delta\"");
     const auto size = take_number(line);
-    if (!size) return wrong("the bytes of a binary file have no number");
+    if (!size) return wrong("the bytes of a binary file have no count");
     MEMBRANE_TRY(budget_.take_bytes(*size));
     step();
     const size_t most = compressed_here();
@@ -267,7 +267,7 @@ class Parsing {
     budget_.give_memory(most);
     return part;
   }
-  // The most bytes that the lines of base 85 from here on can come to.
+  // An upper bound of the bytes that the base 85 lines from here on decode to.
   [[nodiscard]] size_t compressed_here() const {
     if (line_ == "\n") return 0;
     const size_t end = next_.find("\n\n");

@@ -78,7 +78,7 @@ TEST(LineDiff, OnlyLinesBetweenTheFirstAndTheLastThatDifferCount) {
                                      {(10u << 20) + 2, (10u << 20) + 3, (10u << 20) + 2, (10u << 20) + 3}}));
 }
 
-// All that a patch makes has one bound for its work; what comes after it is told as a whole.
+// One bound applies to all work of a patch; later changes are then written as a whole.
 TEST(LineDiff, OneBoundIsForAllTexts) {
   std::string a = "z0\n" + std::string(100'000, '\n'), b = "y0\n" + std::string(100'000, '\n');
   for (int i = 0; i < 1'000; ++i) a += "z" + std::to_string(i) + "\n", b += "y" + std::to_string(i) + "\n";
@@ -196,7 +196,8 @@ TEST_F(PatchTest, LinesThatRepeatCostLittle) {
   EXPECT_NE(apply(patch).find("line 3 of the patch"), std::string::npos);
 }
 
-// What a patch names, has and makes has one bound, and is counted before the memory is taken.
+// One bound applies to everything that a patch names, reads and makes, and it is counted before memory is
+// allocated.
 TEST_F(PatchTest, AllFilesCountBeforeTheyAreMade) {
   EXPECT_TRUE(computer_.write_file("/repo/base", std::string(0x10000, '\0'), 0644));
   using namespace std::string_literals;

@@ -13,8 +13,8 @@ namespace membrane::computers {
 namespace {
 
 constexpr size_t kContext = 3;
-constexpr size_t kHeadBytes = 512;     // of a file in the patch, but its names
-constexpr size_t kSlack = 64u << 10;   // that a file's lines and names may come to less than is asked for
+constexpr size_t kHeadBytes = 512;     // of a file's header in the patch, without its names
+constexpr size_t kSlack = 64u << 10;   // tolerance for a file's lines and names
 constexpr size_t kLooksBinary = 8000;  // bytes in which git looks for a zero
 
 std::string octal(uint32_t mode) {
@@ -23,7 +23,7 @@ std::string octal(uint32_t mode) {
   return text;
 }
 
-// As git writes names that have more than plain characters.
+// Quotes names with special characters as git does.
 std::string quoted(const std::string& name) {
   std::string text;
   bool is_plain = true;
@@ -59,7 +59,7 @@ void skip_lines(std::string_view& text, size_t& from, size_t to) {
   for (; from < to; ++from) take_line(text);
 }
 
-// "3,2"; of no lines the one before them is named.
+// "3,2"; a hunk without lines names the line before it.
 std::string range(size_t begin, size_t end) {
   const size_t count = end - begin;
   const std::string first = std::to_string(count == 0 ? begin : begin + 1);
@@ -121,10 +121,10 @@ Status PatchText::add_one(const std::string& name, const GitFile& before, const 
 
 std::unexpected<Error> PatchText::too_long() const {
   return fail(ErrorCode::kTooLong, "the patch is longer than " + std::to_string(most_bytes_ >> 20) + " MiB",
-              "Make it of a directory alone, or remove what need not be in it.");
+              "Make it for only one directory, or remove what is not needed.");
 }
 
-// The room doubles up to the bound, and counts before it is taken.
+// The capacity doubles up to the bound, and is charged before it is allocated.
 Status PatchText::make_room(size_t bytes) {
   const size_t needed = text_.size() + bytes;
   if (needed <= counted_bytes_) return {};
@@ -161,7 +161,7 @@ Status PatchText::add_line(char sign, std::string_view line) {
   return {};
 }
 
-// Lines that both have, up to that one of the old ones.
+// Writes common lines up to that old line.
 Status PatchText::add_same(std::string_view& before, std::string_view& after, size_t& old_at, size_t& new_at,
                            size_t old_end) {
   for (; old_at < old_end; ++old_at, ++new_at) {
@@ -173,7 +173,7 @@ Status PatchText::add_same(std::string_view& before, std::string_view& after, si
 
 Status PatchText::add_hunks(std::string_view before, std::string_view after) {
   MEMBRANE_ASSIGN(const auto changes, line_changes(before, after, budget_));
-  size_t old_at = 0, new_at = 0;  // the lines that the two begin with
+  size_t old_at = 0, new_at = 0;  // the first lines of the two
   for (size_t first = 0; first < changes.size();) {
     size_t last = first;
     while (last + 1 < changes.size() && changes[last + 1].old_begin - changes[last].old_end <= 2 * kContext)

@@ -1,4 +1,4 @@
-// A git patch as it is written, file by file. Threads: one at a time.
+// Writes a git patch, file by file. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@
 
 namespace membrane::computers {
 
-// Of a mode of stat(); 0 for what git does not see.
+// Git's mode for a stat() mode; 0 for what git does not see.
 uint32_t git_mode(uint32_t mode);
-// Whether git refuses the path in a patch: it is of a repository's own files, whatever the case of the letters.
+// Whether git refuses the path in a patch, as part of a repository's own files, whatever the case of the
+// letters.
 bool is_git_own(std::string_view path);
 
 class PatchText {
@@ -36,7 +37,7 @@ class PatchText {
 
   const size_t most_bytes_;
   PatchBudget& budget_;
-  size_t counted_bytes_ = 0;  // of the text and its room
+  size_t counted_bytes_ = 0;  // of the text and its capacity
   std::string text_;
 };
 

@@ -26,7 +26,7 @@ std::unexpected<Error> not_there(std::string_view what) {
   return fail(
       ErrorCode::kInvalidArgument,
       "the private part of the receipt has no " + std::string(what) + ": the command cannot be run again",
-      "It was taken away, or was never there. What is left still verifies.");
+      "It was removed, or was never there. The rest still verifies.");
 }
 
 Result<std::string_view> content_of(const sandbox::SealedRun& run, std::string_view name) {
@@ -35,17 +35,16 @@ Result<std::string_view> content_of(const sandbox::SealedRun& run, std::string_v
   return *content;
 }
 
-// Why it cannot be the same again.
+// The reason for which it cannot be repeated.
 Status check(const sandbox::SealedRun& run, const sandbox::ComputerDescription& computer) {
   if (run.receipt.head.kind != sandbox::ReceiptKind::kRun)
     return fail(ErrorCode::kUnsupported,
-                "this was a step in a Linux sandbox that lived on: what it found there is not in the receipt",
-                "A replay wants a whole run: membrane run --kind linux --deterministic --seal FILE.");
+                "this was a step in a long-lived Linux sandbox, whose earlier state is not in the receipt",
+                "A replay needs a whole run: membrane run --kind linux --deterministic --seal FILE.");
   if (!computer.deterministic)
-    return fail(
-        ErrorCode::kUnsupported,
-        "the command saw the real clock and real random numbers, so that it need not do the same again",
-        "Run it with --deterministic to replay it. The receipt verifies all the same.");
+    return fail(ErrorCode::kUnsupported,
+                "the command saw the real clock and real random numbers, so it cannot be repeated exactly",
+                "Run it with --deterministic to replay it. The receipt verifies all the same.");
   return {};
 }
 
@@ -55,11 +54,11 @@ Status check(const policy::Policy& policy) {
       "membrane policy test judges its host calls.";
   if (!policy.http.empty())
     return fail(ErrorCode::kUnsupported,
-                "the command could reach the network, and what that answered is not in the receipt", kHint);
+                "the command could reach the network, and the answers are not in the receipt", kHint);
   if (!policy.fs.empty())
     return fail(
         ErrorCode::kUnsupported,
-        "the command was granted directories of this machine, and what was in them is not in the receipt",
+        "the command was granted directories of this machine, and their contents are not in the receipt",
         kHint);
   return {};
 }
@@ -101,7 +100,7 @@ Result<Recorded> recorded_of(const sandbox::SealedRun& run) {
   return recorded;
 }
 
-// A file in memory that the command reads as its input.
+// A memory file from which the command reads its input.
 Result<linux::HostFile> input_of(const std::string& bytes) {
   linux::HostFile file(memfd_create("membrane-input", MFD_CLOEXEC));
   for (size_t at = 0; file && at < bytes.size();) {
@@ -109,7 +108,7 @@ Result<linux::HostFile> input_of(const std::string& bytes) {
     if (done <= 0) file.close();
     else at += static_cast<size_t>(done);
   }
-  if (!file) return fail(ErrorCode::kExhausted, "there is no memory for the command's input");
+  if (!file) return fail(ErrorCode::kExhausted, "there is not enough memory for the command's input");
   return file;
 }
 

@@ -1,4 +1,5 @@
-// Runs a command again that a receipt is of (`membrane run --kind linux --deterministic --seal`), and says whether the same came out.
+// Repeats the command of a receipt (`membrane run --kind linux --deterministic --seal`) and reports whether
+// the result is the same.
 //
 // Threads: the caller's process has one.
 #pragma once
@@ -11,11 +12,12 @@
 
 namespace membrane::computers {
 
-// Whether what the receipt is of ran in a Linux sandbox.
+// Whether the receipt's run was in a Linux sandbox.
 bool is_of_computer(const sandbox::Receipt& receipt);
 
-// The image is found among those of this machine. Errors: kUnsupported for what cannot be the same again, with the reason; kNotFound for
-// an image that is not here; kInvalidArgument when a line that is needed was taken away; those of linux::run_computer().
+// The image must be among those of this machine. Errors: kUnsupported for a run that cannot be repeated, with
+// the reason; kNotFound for a missing image; kInvalidArgument when a needed line was removed; those of
+// linux::run_computer().
 Result<sandbox::Replayed> replay(std::span<const sandbox::SealedRun> runs,
                                  const std::function<bool()>& is_cancelled);
 

@@ -20,7 +20,7 @@ policy::Limits usual_limits() {
 Status check_grants(const policy::Policy& policy) {
   const auto refused = [](const char* what) {
     return fail(ErrorCode::kUnsupported, std::string("a Linux sandbox has no ") + what + " yet",
-                "Leave the grant out, or run a program of the other kind.");
+                "Remove the grant, or run a program of the other kind.");
   };
   if (policy.trifecta && (!policy.http.empty() || !policy.fs.empty())) return refused("trifecta rule");
   if (policy.kv || !policy.sql.empty() || policy.ai) return refused("host functions");
@@ -36,15 +36,15 @@ Status check_grants(const policy::Policy& policy) {
 Status check_limits(const policy::Limits& limits) {
   const policy::Limits usual = usual_limits();
   const auto unheld = [](const char* name, const std::string& why) {
-    return fail(ErrorCode::kUnsupported,
-                "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
-                std::string("Leave ") + name + " out; cpu, wall, memory, disk, tasks and output bound it.");
+    return fail(
+        ErrorCode::kUnsupported, "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
+        std::string("Leave ") + name + " out; use cpu, wall, memory, disk, tasks and output instead.");
   };
   constexpr uint64_t kLeastMemory = 1u << 20;
   if (limits.memory_bytes < kLeastMemory)
     return fail(ErrorCode::kInvalidArgument,
-                "no Linux sandbox does with " + std::to_string(limits.memory_bytes) + " bytes of memory",
-                "Give more, with its unit: --memory 512MiB.");
+                "a Linux sandbox cannot run with " + std::to_string(limits.memory_bytes) + " bytes of memory",
+                "Raise the limit, with its unit: --memory 512MiB.");
   if (limits.fuel != usual.fuel) return unheld("fuel", "counts no instructions");
   if (limits.stack_bytes != usual.stack_bytes) return unheld("stack", "has no value stack");
   if (limits.call_depth != usual.call_depth) return unheld("call_depth", "counts no calls");
@@ -80,7 +80,7 @@ void add_defaults(std::vector<std::string>& environment, const std::vector<std::
 std::vector<std::string> environment_of(const linux::ImageConfig& config) {
   std::vector<std::string> environment = {
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
-      // LeakSanitizer wants ptrace(), and ends without it every program of AddressSanitizer.
+      // LeakSanitizer needs ptrace(), and without it ends every program of AddressSanitizer.
       "LSAN_OPTIONS=detect_leaks=0"};
   add_environment(environment, config.environment);
   return environment;
@@ -98,7 +98,7 @@ Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
   const std::vector<std::string>& rest = words.empty() ? config.command : words;
   all.insert(all.end(), rest.begin(), rest.end());
   if (!all.empty()) return all;
-  return fail(ErrorCode::kInvalidArgument, "no command is given, and the image has none",
+  return fail(ErrorCode::kInvalidArgument, "no command was given, and the image has none",
               "membrane run --kind linux -- sh -c 'echo hello'");
 }
 

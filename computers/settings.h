@@ -1,4 +1,4 @@
-// From a policy and an image to what a Linux sandbox is made with.
+// Derives the settings of a Linux sandbox from a policy and an image.
 //
 // Threads: pure; the environment must not change meanwhile.
 #pragma once
@@ -17,33 +17,35 @@ namespace membrane::computers {
 
 inline constexpr std::string_view kUsualImage = "debian";
 
-// What a limit is when nothing names it.
+// The default limits.
 policy::Limits usual_limits();
 
-// What a sandbox of this kind cannot be held to is refused, not ignored. Errors: kUnsupported; kInvalidArgument for a directory at /.
+// Refuses grants that a sandbox of this kind cannot enforce. Errors: kUnsupported; kInvalidArgument for a
+// directory at /.
 Status check_grants(const policy::Policy& policy);
-// The same of limits that somebody has named: of fuel, stack, calls and tables. `limits` are over usual_limits().
+// The same for explicit limits: fuel, stack, calls and tables. `limits` are based on usual_limits().
 Status check_limits(const policy::Limits& limits);
 
-// All but what is of a single command (output_bytes, wall).
+// All limits except those of a single command (output_bytes, wall).
 linux::ComputerLimits limits_of(const policy::Limits& limits);
 
-// `more` over `environment`, both of NAME=VALUE: the last of a name stays.
+// Adds `more` to `environment`, both of NAME=VALUE; for duplicate names the last stays.
 void add_environment(std::vector<std::string>& environment, const std::vector<std::string>& more);
-// `more` under it: a name that is there stays as it is.
+// Adds `more` as defaults: existing names stay as they are.
 void add_defaults(std::vector<std::string>& environment, const std::vector<std::string>& more);
-// What programs of an image begin with: PATH, HOME, LANG, and what its maker wrote.
+// The initial environment of an image's programs: PATH, HOME, LANG, and the maker's variables.
 std::vector<std::string> environment_of(const linux::ImageConfig& config);
-// HOME as its user has it, unless the maker wrote one.
+// Sets the user's HOME, unless the maker set one.
 void set_home(std::vector<std::string>& environment, const linux::ImageConfig& config, const User& user);
-// A command of an image: the maker's entrypoint, and `words` after it, or else the maker's command. Errors: kInvalidArgument for nothing.
+// A command of an image: the maker's entrypoint followed by `words`, or else by the maker's command. Errors:
+// kInvalidArgument if that is empty.
 Result<std::vector<std::string>> arguments_of(const linux::ImageConfig& config,
                                               const std::vector<std::string>& words);
-// Where they begin.
+// The initial working directory.
 std::string directory_of(const linux::ImageConfig& config);
-// The same with granted directories: in kWorkDirectory where one is granted there.
+// The same with granted directories: kWorkDirectory if one is granted there.
 inline constexpr std::string_view kWorkDirectory = "/work";
-// The working directory, which --dir . grants at / for programs of the other kind, is mounted there.
+// Mounts there the working directory that --dir . grants at / for programs of the other kind.
 void mount_working_directory(policy::Policy& policy);
 std::string directory_of(const linux::ImageConfig& config, const policy::Policy& policy);
 

@@ -88,7 +88,7 @@ class DirectoryFiles final : public SourceFiles {
     const linux::HostFile file(open_below(path, O_RDONLY | O_NONBLOCK));
     struct stat status = {};
     if (!file || fstat(file.number(), &status) != 0) return refused(path);
-    if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalidInput, path + " is no regular file");
+    if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalidInput, path + " is not a regular file");
     const auto size = static_cast<uint64_t>(status.st_size);
     if (size > kMostFileBytes) return too_large(path);
     std::string bytes(std::min(most_bytes, size - std::min(size, offset)), '\0');
@@ -105,7 +105,7 @@ class DirectoryFiles final : public SourceFiles {
   }
 
  private:
-  // A directory that is ignored is seen where something in it may be taken back.
+  // An ignored directory is listed if a pattern may re-include something in it.
   [[nodiscard]] bool is_hidden(const std::string& path) {
     if (path.empty() || !ignored_.has(path)) return false;
     if (!ignored_.takes_back()) return true;
@@ -154,7 +154,7 @@ SourceFile source_of(const linux::FileFacts& facts) {
           .target = facts.target};
 }
 
-// What the kernel mounts is no file of the sandbox's.
+// What the kernel mounts is not a file of the sandbox.
 bool is_mounted(std::string_view path) {
   const std::string_view first = path.substr(0, path.find('/'));
   return first == "proc" || first == "sys" || first == "dev";
@@ -164,7 +164,8 @@ class ComputerFiles final : public SourceFiles {
  public:
   explicit ComputerFiles(linux::LiveComputer& computer) : computer_(computer) {}
   Result<SourceFile> stat(const std::string& path) override {
-    if (is_mounted(path)) return fail(ErrorCode::kNotFound, "/" + path + " is the kernel's, and not a file");
+    if (is_mounted(path))
+      return fail(ErrorCode::kNotFound, "/" + path + " belongs to the kernel and is not a file");
     MEMBRANE_ASSIGN(const auto facts, computer_.stat("/" + path, false));
     return source_of(facts);
   }
@@ -187,8 +188,8 @@ class ComputerFiles final : public SourceFiles {
 
 // -- patterns ---------------------------------------------------------------------------------------------------------
 
-// Whether the parts of the path, or the first of them, match: then the path is below what matches. No recursion: the row of a table
-// for each part of the pattern.
+// Whether the path, or a leading part of it, matches: then the path is below a match. Without recursion:
+// computes a row of a table for each part of the pattern.
 bool matches_path(const std::vector<std::string>& pattern, const std::vector<std::string>& path) {
   std::vector<bool> row(path.size() + 1);  // which beginnings of the path the parts so far match
   row[0] = true;
@@ -239,7 +240,7 @@ bool IgnoredFiles::has(std::string_view path) const {
 Result<std::unique_ptr<SourceFiles>> files_of_directory(const std::string& directory,
                                                         std::string_view ignored) {
   linux::HostFile top(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!top && errno == ENOTDIR) return fail(ErrorCode::kInvalidArgument, directory + " is no directory");
+  if (!top && errno == ENOTDIR) return fail(ErrorCode::kInvalidArgument, directory + " is not a directory");
   if (!top) return fail(ErrorCode::kNotFound, directory + ": " + std::strerror(errno));
   return std::make_unique<DirectoryFiles>(std::move(top), IgnoredFiles(ignored));
 }
@@ -252,7 +253,7 @@ Result<std::vector<std::string>> expand_sources(SourceFiles& files, const std::s
   std::vector<std::string> found = {""};
   for (const std::string& part : parts_of(pattern)) {
     if (part == "..")
-      return fail(ErrorCode::kInvalidInput, '"' + pattern + "\" leads out of the directory of the build",
+      return fail(ErrorCode::kInvalidInput, '"' + pattern + "\" leads out of the build directory",
                   "Copy from within it, or build with a directory above it.");
     std::vector<std::string> next;
     for (const std::string& path : found) {
@@ -271,7 +272,7 @@ Result<std::vector<std::string>> expand_sources(SourceFiles& files, const std::s
   }
   if (found.empty())
     return fail(ErrorCode::kNotFound, "there is no file \"" + pattern + "\" to copy",
-                "Paths are relative to the directory of the build; .dockerignore leaves files out.");
+                "Paths are relative to the build directory; .dockerignore leaves files out.");
   return found;
 }
 

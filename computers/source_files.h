@@ -1,4 +1,4 @@
-// Where COPY and ADD of a Dockerfile take files from: the directory of a build, or another sandbox.
+// The source of COPY and ADD of a Dockerfile: the build directory, or another sandbox.
 //
 // Paths are relative to its top, without "." and ".."; "" is the top itself.
 //
@@ -26,22 +26,24 @@ struct SourceFile {
 class SourceFiles {
  public:
   virtual ~SourceFiles() = default;
-  // A symbolic link is told as such. Errors: kNotFound; kUnavailable.
+  // A symbolic link is described itself. Errors: kNotFound; kUnavailable.
   virtual Result<SourceFile> stat(const std::string& path) = 0;
   virtual Result<std::vector<SourceFile>> list(const std::string& path) = 0;  // by name
-  // Of a regular file, from `offset` on; fewer bytes at its end. Errors also: kInvalidInput for other files; kTooLong for what no sandbox
-  // can hold.
+  // Reads a regular file from `offset` on; returns fewer bytes at its end. Errors also: kInvalidInput for
+  // other files; kTooLong for a file that no sandbox can hold.
   virtual Result<std::string> read(const std::string& path, uint64_t offset, uint64_t most_bytes) = 0;
 };
 
-// A directory of this machine, without what `ignored` (the text of a .dockerignore) leaves out. Symbolic links are never followed, so
-// nothing leads out of it. Errors: kNotFound; kInvalidArgument for what is no directory.
+// A directory of this machine, without what `ignored` (the text of a .dockerignore) excludes. Symbolic links
+// are never followed, so nothing leads out of it. Errors: kNotFound; kInvalidArgument for anything but a
+// directory.
 Result<std::unique_ptr<SourceFiles>> files_of_directory(const std::string& directory,
                                                         std::string_view ignored);
-// All but /proc, /sys and /dev, which its kernel mounts.
+// Everything except /proc, /sys and /dev, which the kernel mounts.
 std::unique_ptr<SourceFiles> files_of_computer(linux::LiveComputer& computer);
 
-// What is left out, by Docker's rules: a pattern matches a path and all below it; "!pattern" takes back; "**" is any directories.
+// The files to exclude, by Docker's rules: a pattern matches a path and everything below it; "!pattern"
+// re-includes; "**" matches any directories.
 class IgnoredFiles {
  public:
   explicit IgnoredFiles(std::string_view text);
@@ -59,12 +61,12 @@ class IgnoredFiles {
   bool takes_back_ = false;
 };
 
-// Whether a name matches a pattern of one part: *, ?, [a-z], and \ before what is meant as it is.
+// Whether a name matches a pattern of one part: *, ?, [a-z], and \ before a literal character.
 bool matches_name(const std::string& pattern, const std::string& name);
 bool has_wildcard(std::string_view pattern);
 
-// The paths that patterns stand for, by name. A pattern without wildcards is its path, which is there. Errors: kNotFound, with the pattern;
-// kInvalidInput for ".."; kTooLong.
+// The paths that match the patterns, sorted by name. A pattern without wildcards is a path, which must exist.
+// Errors: kNotFound, with the pattern; kInvalidInput for ".."; kTooLong.
 Result<std::vector<std::string>> expand_sources(SourceFiles& files, const std::string& pattern);
 
 }  // namespace membrane::computers

@@ -70,7 +70,7 @@ class Fetching {
       }
       if (answer.status != kWhole)
         return fail(ErrorCode::kUnavailable,
-                    url + " is answered with the status " + std::to_string(answer.status));
+                    url + ": the server answered with status " + std::to_string(answer.status));
       MEMBRANE_ASSIGN(made_.digest, digest_.finish());
       return std::move(made_);
     }
@@ -124,7 +124,7 @@ class Fetching {
     const auto location =
         std::ranges::find(answer.headers, "location", [](const auto& header) { return header.first; });
     if (location == answer.headers.end())
-      return fail(ErrorCode::kUnavailable, from + " is answered with the status " +
+      return fail(ErrorCode::kUnavailable, from + ": the server answered with status " +
                                                std::to_string(answer.status) + " and no location");
     MEMBRANE_ASSIGN(const policy::Url base, policy::parse_url(from));
     MEMBRANE_ASSIGN(const policy::Url target, policy::parse_url(location->second, base));
@@ -164,8 +164,8 @@ Result<std::string> file_name_of(const std::string& url) {
   if (!name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
       name.find('\0') == name.npos)
     return name;
-  return fail(ErrorCode::kInvalidInput, "the path of " + url + " ends with no name of a file",
-              "Write which file it is to be: ADD " + url + " /directory/name.");
+  return fail(ErrorCode::kInvalidInput, "the path of " + url + " does not end with a file name",
+              "Name the file: ADD " + url + " /directory/name.");
 }
 
 Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources, const std::string& to,
@@ -175,8 +175,8 @@ Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& source
   std::vector<UrlSource> urls;
   for (const std::string& each : sources) {
     if (each.starts_with("git@") || each.starts_with("git://") || (is_url(each) && each.ends_with(".git")))
-      return fail(ErrorCode::kUnsupported, "\"" + each + "\" is a git repository, which is not cloned here",
-                  "RUN git clone does it where its host is granted.");
+      return fail(ErrorCode::kUnsupported, "\"" + each + "\" is a git repository, which ADD does not clone",
+                  "Use RUN git clone, with its host granted.");
     if (!is_url(each)) continue;
     auto name = file_name_of(each);
     if (!name && to.ends_with('/')) return std::unexpected(name.error());
@@ -187,13 +187,13 @@ Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& source
     return urls;
   }
   if (urls.size() != 1 || sources.size() != 1)
-    return fail(ErrorCode::kInvalidInput, "--checksum is of one URL", "Write an ADD for each.");
+    return fail(ErrorCode::kInvalidInput, "--checksum applies to a single URL", "Write an ADD for each.");
   const bool is_digest = checksum->starts_with(kAlgorithm) &&
                          checksum->size() == kAlgorithm.size() + kDigits &&
                          checksum->find_first_not_of("0123456789abcdef", kAlgorithm.size()) == checksum->npos;
   if (!is_digest)
-    return fail(ErrorCode::kInvalidInput, "\"" + *checksum + "\" is no checksum",
-                "Write sha256: and 64 lower-case hex digits.");
+    return fail(ErrorCode::kInvalidInput, "\"" + *checksum + "\" is not a checksum",
+                "Write sha256: followed by 64 lower-case hex digits.");
   urls.front().digest = checksum->substr(kAlgorithm.size());
   urls.front().is_pinned = true;
   sources.clear();
@@ -207,15 +207,15 @@ Status put_fetched(linux::LiveComputer& computer, int file, const std::string& n
   const std::string to = !is_directory ? copy.to : copy.to + (copy.to.ends_with('/') ? "" : "/") + name;
   if (is_directory && name.empty())
     return fail(ErrorCode::kInvalidInput,
-                copy.to + " is a directory, and the URL ends with no name of a file",
-                "Write which file it is to be: " + to + "name.");
+                copy.to + " is a directory, and the URL does not end with a file name",
+                "Name the file: " + to + "name.");
   uint64_t offset = 0;
   const auto next = [&]() -> Result<std::string> {
     if (copy.is_cancelled && copy.is_cancelled())
       return fail(ErrorCode::kCancelled, "the build was cancelled");
     std::string piece(kPieceBytes, '\0');
     const ssize_t got = pread(file, piece.data(), piece.size(), static_cast<off_t>(offset));
-    if (got < 0) return fail(ErrorCode::kUnavailable, "what was fetched cannot be read");
+    if (got < 0) return fail(ErrorCode::kUnavailable, "the fetched file cannot be read");
     piece.resize(static_cast<size_t>(got));
     offset += piece.size();
     return piece;

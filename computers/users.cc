@@ -23,7 +23,7 @@ std::vector<std::string_view> parts_of(std::string_view line) {
   return parts;
 }
 
-// The first line whose name, or else whose number, is that.
+// The first line whose name, or else whose number, matches.
 std::optional<std::vector<std::string_view>> line_of(std::string_view text, std::string_view who,
                                                      size_t least_parts) {
   for (const size_t column : {size_t{0}, size_t{2}})
@@ -37,7 +37,7 @@ std::optional<std::vector<std::string_view>> line_of(std::string_view text, std:
 std::unexpected<Error> unknown(const char* what, std::string_view name, const char* file) {
   return fail(ErrorCode::kInvalidInput,
               "there is no " + std::string(what) + " \"" + std::string(name.substr(0, 100)) + "\" in " + file,
-              "Make it first (useradd, groupadd), or write its number.");
+              "Create it first (useradd, groupadd), or use its number.");
 }
 
 std::string text_in(const linux::Layer& image, std::initializer_list<std::string_view> names) {

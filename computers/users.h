@@ -1,6 +1,6 @@
-// Who a command of an image is: its maker's "user", "user:group", by names or numbers.
+// The user of an image's command: the maker's "user" or "user:group", by names or numbers.
 //
-// Threads: pure, but for the sandbox.
+// Threads: pure, except for the sandbox.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace membrane::computers {
 
 struct User {
   uint32_t user = 0, group = 0;
-  std::string home = {};  // "" where /etc/passwd does not have it
+  std::string home = {};  // "" if /etc/passwd lacks it
 };
 
-// `passwd`, `group`: the texts of /etc/passwd and /etc/group, "" where there are none. "" is root. Errors: kInvalidInput for a name that is
-// not in them.
+// `passwd`, `group`: the texts of /etc/passwd and /etc/group, "" if missing. "" is root. Errors:
+// kInvalidInput for a name that they lack.
 Result<User> find_user(std::string_view who, std::string_view passwd, std::string_view group);
-// The same by the files of an image.
+// The same with the files of an image.
 Result<User> find_user(std::string_view who, const linux::Layer& image);
-// The same by the files of a sandbox as they are.
+// The same with the current files of a sandbox.
 Result<User> find_user(std::string_view who, linux::LiveComputer& computer);
 
 }  // namespace membrane::computers

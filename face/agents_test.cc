@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -308,6 +309,10 @@ TEST_P(AgentOptions, RefuseWhatReceiptsDoNotLeadTo) {
       refused({.functions = {{.name = "f", .call = [](const auto&) { return Answer::value("1"); }}}}));
   EXPECT_TRUE(refused({.types = {{.name = "T"}}}));
   EXPECT_TRUE(refused({.inputs = {{"n", "1"}}}));
+  const Report with_inputs = of.run({.code = "n", .inputs = {{"n", "1"}}});
+  EXPECT_EQ(with_inputs.outcome, Outcome::kInvalid);
+  ASSERT_EQ(with_inputs.failures.size(), 1u);
+  EXPECT_TRUE(is_refusal(with_inputs.failures[0])) << with_inputs.failures[0].message;
   EXPECT_TRUE(refused({.clock = SessionClock::real()}));
   EXPECT_TRUE(refused({.timezone = "+02:00"}));
 }
@@ -325,6 +330,13 @@ TEST_P(AgentOptions, SayWhyATurnIsNotSealed) {
   EXPECT_FALSE(report.unsealed->message.empty());
   ASSERT_TRUE(book.problem());
   EXPECT_EQ(book.problem()->message, report.unsealed->message);
+  fs::remove(directory_ / "receipts");
+  fs::rename(directory_ / "elsewhere", directory_ / "receipts");
+  const Report later = of.run({.code = "x"});
+  EXPECT_EQ(later.result, "40");
+  EXPECT_TRUE(later.receipt.empty()) << "a chain has no gaps";
+  ASSERT_TRUE(later.unsealed);
+  EXPECT_TRUE(later.unsealed->message.contains(report.unsealed->message)) << later.unsealed->message;
 }
 
 TEST_P(AgentOptions, OpenNoReceiptsWithoutAKey) {
@@ -479,6 +491,57 @@ TEST_F(AgentSandbox, RefusesWhatReceiptsDoNotLeadTo) {
                                 return HostResults(std::vector<Value>());
                               }}));
   EXPECT_TRUE(what_failed(sandbox.run(program)).contains("sealed"));
+}
+
+// The same in C, where a sandbox is told of them at once.
+TEST_F(AgentSandbox, HasThemInC) {
+  const std::string json = policy().to_json();
+  membrane_policy* const granted = membrane_policy_parse(json.data(), json.size(), "policy.json", nullptr);
+  membrane_sandbox* const sandbox = membrane_sandbox_new(granted);
+  ASSERT_NE(sandbox, nullptr);
+  membrane_flows* const flows = membrane_flows_new();
+  const std::string directory = directory_, key_file = directory_ / "keys" / "keys.json";
+  membrane_receipts* const book = membrane_receipts_open(directory.c_str(), key_file.c_str(), true, nullptr);
+  ASSERT_NE(book, nullptr);
+  const auto outcome_of = [&](const char* source, bool is_sealed = true) {
+    membrane_program program{};
+    program.source = source;
+    membrane_report* const report = membrane_sandbox_run(sandbox, &program);
+    EXPECT_EQ(membrane_report_receipt(report) != nullptr, is_sealed) << membrane_report_text(report);
+    std::string said = membrane_report_outcome(report);
+    said += std::string(" ") + membrane_report_result(report, nullptr);
+    membrane_report_free(report);
+    return said;
+  };
+  const char* const send = kSendOfWat;
+  const char* const read_and_send = R"((func (export "main")
+    (call $kv.set! (string "k") (string "secret")) (drop (call $kv.get! (string "k")))
+    (call $io.result (call $ai.complete! (string "hi")))))";
+  EXPECT_FALSE(outcome_of(send, false).starts_with("ok")) << "without a model";
+
+  Heard heard;
+  membrane_agents agents{};
+  agents.size = sizeof agents;
+  agents.complete = complete_in_c;
+  agents.ask = ask_in_c;
+  agents.flows = flows;
+  agents.receipts = book;
+  ASSERT_TRUE(membrane_sandbox_use_agents(sandbox, &agents, &heard, nullptr));
+  EXPECT_EQ(outcome_of(send), "ok yes");
+  EXPECT_EQ(outcome_of(R"((func (export "main") (call $io.result (call $agent.ask! (string "Which?")))))"),
+            "ok 1984");
+  EXPECT_TRUE(outcome_of(read_and_send).starts_with("denied")) << "nobody approves";
+  EXPECT_TRUE(membrane_flows_is_closed(flows));
+  membrane_agents approves{};  // of a caller that knows of nothing else
+  approves.size = offsetof(membrane_agents, complete);
+  approves.approve = approve_in_c;
+  ASSERT_TRUE(membrane_sandbox_use_agents(sandbox, &approves, &heard, nullptr));
+  EXPECT_EQ(outcome_of(send), "ok yes") << "the model has stayed";
+  EXPECT_EQ(heard.questions, (std::vector<std::string>{"hi", "Which?", "kv.get", "hi"}));
+  membrane_sandbox_free(sandbox);
+  membrane_receipts_free(book);
+  membrane_flows_free(flows);
+  membrane_policy_free(granted);
 }
 
 TEST(Inner, TellsErrorsByTheirNames) {

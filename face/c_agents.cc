@@ -46,6 +46,14 @@ membrane::Approval ask_of(decltype(membrane_agents::approve) approve, void* user
   return membrane::Approval::kNobody;
 }
 
+std::function<membrane::Approval(const membrane::EgressQuestion&)> approve_of(const membrane_agents& agents,
+                                                                              void* user_data) {
+  if (agents.approve == nullptr) return nullptr;
+  return [approve = agents.approve, user_data](const membrane::EgressQuestion& question) {
+    return ask_of(approve, user_data, question);
+  };
+}
+
 membrane::Model model_of(const membrane_agents& agents, void* user_data) {
   membrane::Model model;
   if (agents.complete != nullptr)
@@ -70,25 +78,42 @@ membrane::Model model_of(const membrane_agents& agents, void* user_data) {
   return model;
 }
 
+membrane::Ask ask_of(const membrane_agents& agents, void* user_data) {
+  if (agents.ask == nullptr) return nullptr;
+  return [ask = agents.ask, user_data](std::string_view question,
+                                       uint64_t timeout_ms) -> membrane::Expected<std::string> {
+    membrane_reply reply;
+    ask(user_data, std::string(question).c_str(), question.size(), timeout_ms, &reply);
+    if (reply.failure) return std::unexpected(*std::move(reply.failure));
+    return std::move(reply.text);
+  };
+}
+
 }  // namespace
 
 void membrane::face::add_agents(const membrane_agents* given, void* user_data, SessionOptions& options) {
   const auto agents = as_known(given);
-  if (agents.approve != nullptr)
-    options.approve = [approve = agents.approve, user_data](const EgressQuestion& question) {
-      return ask_of(approve, user_data, question);
-    };
+  options.approve = approve_of(agents, user_data);
   options.model = model_of(agents, user_data);
-  if (agents.ask != nullptr)
-    options.ask = [ask = agents.ask, user_data](std::string_view question,
-                                                uint64_t timeout_ms) -> Expected<std::string> {
-      membrane_reply reply;
-      ask(user_data, std::string(question).c_str(), question.size(), timeout_ms, &reply);
-      if (reply.failure) return std::unexpected(*std::move(reply.failure));
-      return std::move(reply.text);
-    };
+  options.ask = ask_of(agents, user_data);
   if (agents.flows != nullptr) options.flows = agents.flows->flows;
   if (agents.receipts != nullptr) options.receipts = agents.receipts->receipts;
+}
+
+bool membrane_sandbox_use_agents(membrane_sandbox* sandbox, const membrane_agents* agents, void* user_data,
+                                 membrane_error** error) {
+  return guarded<bool>(error, [&] {
+    const auto known = as_known(agents);
+    auto approve = approve_of(known, user_data);
+    auto model = model_of(known, user_data);
+    auto ask = ask_of(known, user_data);
+    if (approve) sandbox->sandbox.approve_by(std::move(approve));
+    if (model.complete || model.embed) sandbox->sandbox.use(std::move(model));
+    if (ask) sandbox->sandbox.ask_by(std::move(ask));
+    if (known.flows != nullptr) sandbox->sandbox.share(known.flows->flows);
+    if (known.receipts != nullptr) sandbox->sandbox.seal_into(known.receipts->receipts);
+    return true;
+  });
 }
 
 membrane_flows* membrane_flows_new(void) {

@@ -93,6 +93,12 @@ membrane::SessionEntropy entropy_of(const membrane_sources& sources, void* user_
   });
 }
 
+std::vector<std::pair<std::string, std::string>> inputs_of(const membrane_input* inputs, size_t count) {
+  std::vector<std::pair<std::string, std::string>> made;
+  for (size_t i = 0; i < count; ++i) made.emplace_back(view(inputs[i].name), view(inputs[i].json));
+  return made;
+}
+
 membrane::SessionOptions to_cpp(const membrane_session_options* given) {
   const auto options = as_known(given);
   membrane::SessionOptions made;
@@ -105,8 +111,7 @@ membrane::SessionOptions to_cpp(const membrane_session_options* given) {
                               .doc = std::string(view(function.doc)),
                               .is_async = function.is_async});
   }
-  for (size_t i = 0; i < options.input_count; ++i)
-    made.inputs.emplace_back(view(options.inputs[i].name), view(options.inputs[i].json));
+  made.inputs = inputs_of(options.inputs, options.input_count);
   if (options.call != nullptr)
     made.call_many = [call = options.call,
                       data = options.user_data](std::span<const membrane::FunctionCall> calls) {
@@ -135,6 +140,7 @@ membrane::Cell to_cpp(const membrane_cell* given) {
   made.only_checks = cell.only_checks;
   for (size_t i = 0; i < cell.argument_count; ++i) made.arguments.emplace_back(view(cell.arguments[i]));
   made.input = view(cell.input, cell.input_size);
+  made.inputs = inputs_of(cell.inputs, cell.input_count);
   return made;
 }
 

@@ -9,7 +9,8 @@
 
 #include "base/diagnostic.h"
 #include "base/result.h"
-#include "engine/instance.h"
+#include "engine/instance/host_call.h"
+#include "engine/instance/value.h"
 #include "host/guest.h"
 #include "membrane/membrane.hpp"
 #include "sandbox/own_function.h"

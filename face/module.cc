@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/snapshot.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
+#include "engine/freeze/snapshot.h"
 #include "face/convert.h"
 #include "face/report.h"
 #include "lang/language.h"
@@ -39,7 +41,7 @@ std::expected<Module, std::vector<Failure>> Module::compile(std::string_view sou
     return std::unexpected(std::move(failures));
   }
   state->loaded = std::move(*loaded);
-  auto compiled = engine::CompiledModule::compile(std::move(state->loaded.module), state->loaded.text());
+  auto compiled = engine::compile_module(std::move(state->loaded.module), state->loaded.text());
   if (!compiled) return std::unexpected(std::vector{failure_of(state->loaded.to_author(compiled.error()))});
   state->compiled = std::move(*compiled);
   return Module(std::move(state));

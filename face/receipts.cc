@@ -123,8 +123,12 @@ void Seal::keep(sandbox::MadeOf made_of, Report& report, bool is_turn) {
   sandbox::ReceiptBook& book = *receipts_.state().book;
   auto kept = is_turn ? book.keep_turn(*recorder_, std::move(made_of), *report.rendered)
                       : book.keep_run(*recorder_, std::move(made_of), *report.rendered);
-  if (kept) report.receipt = *std::move(kept);
-  else report.unsealed = failure_of(kept.error());
+  if (kept) {
+    report.receipt = *std::move(kept);
+    return;
+  }
+  if (is_turn) recorder_->break_chain(kept.error().message);
+  report.unsealed = failure_of(kept.error());
 }
 
 }  // namespace membrane::face

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "engine/region_pool.h"
+#include "engine/memory/region_pool.h"
 #include "face/agents.h"
 #include "face/convert.h"
 #include "face/hints.h"
@@ -100,6 +100,7 @@ class Functions {
     if (all.is_empty_ && !options.call_many) return nullptr;
     auto made = std::make_shared<sandbox::GuestFunctions>();
     if (!all.is_empty_) made->description = json_text(all.description_);
+    made->has_values = all.description_.contains("values");
     made->call = [calls = std::move(all.calls_), many = std::move(options.call_many)](
                      std::span<const sandbox::FunctionCall> wanted, const sandbox::MustStop& must_stop) {
       return answer(calls, many, wanted, must_stop);
@@ -325,11 +326,13 @@ Report Session::run(const Cell& cell) {
                            .declares_calls = cell.declares_calls,
                            .arguments = cell.arguments,
                            .input = cell.input,
+                           .inputs = cell.inputs,
                            .pause_at_fuel = cell.pause_at_fuel,
                            .cancel = state_->begin_turn()};
   if (!state_->seal) return state_->report_of(state_->session->exec(turn));
   if (cell.pause_at_fuel) return face::refused(face::not_sealed("is not paused").error());
   if (cell.only_checks) return face::refused(face::not_sealed("is run, and not only checked").error());
+  if (!cell.inputs.empty()) return face::refused(face::not_sealed("has no inputs of the embedder's").error());
   if (std::exchange(state_->runs, true)) return state_->report_of(state_->session->exec(turn));
   Report report = state_->report_of(state_->session->exec(turn));
   state_->runs = false;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "face/place_testing.h"
+#include "membrane/agents.hpp"
 #include "membrane/session.h"
 
 namespace membrane {
@@ -96,6 +97,36 @@ TEST_P(EmbeddedSession, HasFilesAndLimits) {
   EXPECT_EQ(bounded.run({.code = "x = = 1", .only_checks = true}).outcome, Outcome::kRaised);
 }
 
+TEST_P(EmbeddedSession, ATurnHasInputs) {
+  SessionOptions options = with_functions();
+  ASSERT_TRUE(options.policy.limit("fuel", "1e8"));
+  Session of = session(std::move(options));
+  EXPECT_EQ(of.run({.code = "n + given.a[1]", .inputs = {{"n", "40"}}}).result, "42");
+  EXPECT_EQ(of.run({.code = "given + n", .inputs = {{"given", "1"}}}).result, "41") << "n stays";
+  EXPECT_EQ(of.run({.code = "for (;;) {}", .inputs = {{"n", "1"}, {"m", "2"}}}).outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(of.run({.code = "`${n} ${typeof m}`"}).result, "'40 undefined'") << "what failed is undone";
+  ASSERT_EQ(of.run({.code = "approve() + n", .inputs = {{"n", "1"}}}).outcome, Outcome::kWaiting);
+  const auto bytes = of.dump();
+  ASSERT_TRUE(bytes);
+  auto again = Session::load(language_, *bytes, with_functions());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->resume({Answer::value("1")}).result, "2");
+  ASSERT_TRUE(of.abandon());
+  EXPECT_EQ(of.run({.code = "n"}).result, "40");
+}
+
+TEST_P(EmbeddedSession, RefusesInputsThatAreNone) {
+  Session of = session();
+  for (const auto& [name, value] : {std::pair("two words", "1"), {"const", "1"}, {"x", "{"}, {"x", ""}}) {
+    const Report refused = of.run({.code = "1", .inputs = {{"n", "1"}, {name, value}}});
+    EXPECT_EQ(refused.outcome, Outcome::kInvalid) << name;
+    ASSERT_EQ(refused.failures.size(), 1u);
+    EXPECT_TRUE(refused.failures[0].message.contains(name)) << refused.failures[0].message;
+  }
+  EXPECT_EQ(of.run({.code = "1", .is_script = true, .inputs = {{"n", "1"}}}).outcome, Outcome::kInvalid);
+  EXPECT_EQ(of.run({.code = "typeof n"}).result, "'undefined'");
+}
+
 TEST_P(EmbeddedSession, RefusesNamesAndFunctionsThatAreNone) {
   SessionOptions options;
   put(options, is_isolated());
@@ -128,8 +159,45 @@ TEST_P(EmbeddedSession, AFunctionIsToldThatItsTurnIsToEnd) {
   Session of = session(std::move(options));
   cancelled = &of;
   EXPECT_EQ(of.run({.code = "var x = 1; cancels(); x = 2"}).outcome, Outcome::kCancelled);
-  EXPECT_EQ(of.run({.code = "waits()"}).outcome, Outcome::kTimedOut);
+  EXPECT_EQ(of.run({.code = "waits(); for (;;) {}"}).outcome, Outcome::kTimedOut);
   EXPECT_EQ(of.run({.code = "typeof x"}).result, "'undefined'") << "the turn is taken back";
+}
+
+TEST_P(EmbeddedSession, InputsAreGivenOnceAlsoAfterBytes) {
+  const SessionOptions options{.inputs = {{"rate", "2"}}};
+  const auto loaded = [&](const Session& from, std::string rate) {
+    SessionOptions again = options;
+    again.inputs = {{"rate", std::move(rate)}};
+    put(again, is_isolated());
+    const auto bytes = from.dump();
+    EXPECT_TRUE(bytes);
+    auto made = Session::load(language_, *bytes, std::move(again));
+    EXPECT_TRUE(made);
+    return *std::move(made);
+  };
+  Session fresh = session(options);
+  Session first = loaded(fresh, "3");
+  EXPECT_EQ(first.run({.code = "rate"}).result, "3") << "no turn has given any before";
+  Session second = loaded(first, "4");
+  EXPECT_EQ(second.run({.code = "rate"}).result, "3") << "the program keeps what it has";
+}
+
+TEST_P(EmbeddedSession, InputsCountAsInputToTheTrifectaRule) {
+  const auto reads = [&](SessionOptions options, const Cell& cell) {
+    options.flows = Flows();
+    const Flows flows = *options.flows;
+    auto policy = Policy::parse(R"({"trifecta": {"egress": "close", "input_private": true}})", "policy.json",
+                                Policy::for_languages());
+    EXPECT_TRUE(policy) << policy.error().message;
+    options.policy = *std::move(policy);
+    Session of = session(std::move(options));
+    EXPECT_EQ(of.run(cell).outcome, Outcome::kOk);
+    return flows.private_reads().first.size();
+  };
+  EXPECT_EQ(reads({}, {.code = "1"}), 0u);
+  EXPECT_EQ(reads({}, {.code = "x", .inputs = {{"x", "1"}}}), 1u);
+  EXPECT_EQ(reads({.inputs = {{"x", "1"}}}, {.code = "x"}), 1u);
+  EXPECT_EQ(reads({}, {.code = "1", .input = "text"}), 1u);
 }
 
 TEST_P(EmbeddedSession, IsLookedAfterWhileATurnRuns) {
@@ -259,6 +327,21 @@ TEST_P(EmbeddedSession, IsThereInC) {
   const char* const values[] = {"41"};
   report = membrane_session_resume(again, values, nullptr, 1);
   EXPECT_STREQ(membrane_report_result(report, nullptr), "42");
+  membrane_report_free(report);
+
+  const membrane_input inputs[] = {{"n", "40"}, {"d", "{\"a\":2}"}};
+  membrane_cell with_inputs{};
+  with_inputs.size = sizeof with_inputs;
+  with_inputs.code = "n + d.a";
+  with_inputs.inputs = inputs;
+  with_inputs.input_count = 2;
+  report = membrane_session_run(again, &with_inputs);
+  EXPECT_STREQ(membrane_report_result(report, nullptr), "42");
+  membrane_report_free(report);
+  with_inputs.size = offsetof(membrane_cell, inputs);
+  with_inputs.code = "n = n + 1";
+  report = membrane_session_run(again, &with_inputs);
+  EXPECT_STREQ(membrane_report_result(report, nullptr), "41") << "they stay, and are not read past the size";
   membrane_report_free(report);
 
   // A caller that was built when there were fewer fields.

@@ -25,8 +25,7 @@ constexpr std::string_view kQueriesUsedAll =
     "The run's queries have used all of its fuel (limits.fuel, --fuel).";
 
 // --- answers as JSON and back ------------------------------------------------------------
-// One pair for each type that a broker answers with. read() says false for what write() did
-// not make.
+// A pair for each type of a broker's answers. read() returns false for text not made by write().
 
 void write(JsonWriter& out, const std::string& bytes) { out.bytes(bytes); }
 bool read(JsonReader& in, std::string& bytes) { return in.bytes(bytes); }
@@ -36,7 +35,7 @@ void write(JsonWriter& out, uint64_t value) { out.number(value); }
 bool read(JsonReader& in, int64_t& value) { return in.number(value); }
 bool read(JsonReader& in, uint64_t& value) { return in.number(value); }
 
-// As bytes: JSON has no number for an infinity or a NaN.
+// As bytes: JSON has no infinity or NaN.
 void write(JsonWriter& out, const std::vector<float>& values) {
   std::string bytes;
   for (const float value : values) {
@@ -56,7 +55,7 @@ bool read(JsonReader& in, std::vector<float>& values) {
   return true;
 }
 
-// "link" and "id" stand only where there is an identity: below a grant with links.
+// "link" and "id" are present only with an identity: below a grant with links.
 void write(JsonWriter& out, const FileInfo& info) {
   out.raw("{\"name\":");
   out.bytes(info.name);
@@ -81,7 +80,7 @@ bool read(JsonReader& in, FileInfo& info) {
   return in.skip("}");
 }
 
-// Of texts and of files.
+// For texts and files.
 template <typename T>
 void write(JsonWriter& out, const std::vector<T>& values) {
   out.list(values, [&](const T& value) { write(out, value); });
@@ -91,7 +90,7 @@ bool read(JsonReader& in, std::vector<T>& values) {
   return in.list([&] { return read(in, values.emplace_back()); });
 }
 
-// Size and times, then what only a grant with links tells. Other lengths were not written here.
+// Size and times, then the fields for a grant with links. Other lengths are invalid.
 void write(JsonWriter& out, const FileStatus& status) {
   out.raw("[");
   out.flag(status.is_directory);
@@ -181,7 +180,7 @@ bool read(JsonReader& in, ChatAnswer& answer) {
          in.skip("}");
 }
 
-// --- what an answer holds ------------------------------------------------------------------
+// --- the content of an answer ---------------------------------------------------------------
 
 template <typename T>
 uint64_t content_bytes(const T& answer) {
@@ -218,9 +217,9 @@ std::optional<uint64_t> opened_handle(const T& answer) {
 
 }  // namespace
 
-// --- the one path ------------------------------------------------------------------------
+// --- the common path ------------------------------------------------------------------------
 
-// What is asked, in parts: their lengths keep ("ab", "c") and ("a", "bc") apart.
+// The request in parts: their lengths distinguish ("ab", "c") from ("a", "bc").
 struct BrokerGate::Request {
   Request(std::string_view name, std::initializer_list<std::string_view> parts)
       : function(name), arguments(parts) {}
@@ -285,7 +284,7 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
   } else if (flows_ != nullptr) {
     flows_->begin_call();
   }
-  // What the journal refuses was asked for too, and nothing was read.
+  // A request that the journal refuses was made, too, and nothing was read.
   const auto note_refusal = [&](const HostError& error) {
     if (ledger_ != nullptr) ledger_->note(request.function, request.arguments, &error, 0, std::nullopt);
   };
@@ -501,7 +500,7 @@ HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
 }
 
 std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const HttpRequest> requests) {
-  // By the trifecta rule, what one answers can close the way of the next.
+  // By the trifecta rule, one answer can close egress for the next request.
   if (replay_ != nullptr || flows_ != nullptr) return Broker::http_many(requests);
   give_up_what_fell_short();
   const auto start = steady_clock::now();

@@ -1,17 +1,17 @@
-// The gate between a run and the world: every request of a capability passes here.
+// The gate between a run and the outside world: every request of a capability passes here.
 //
 //   capability ─▶ BrokerGate ─▶ budget of host calls ─▶ Broker (policy, world)
 //                     └─ the answer, or the refusal, is written to the journal
 //   capability ─▶ BrokerGate ─▶ the journal's next entry            (replay: no world at all)
 //
-// A query that does more than its program can pay for falls short: it is reported as a failure, and the program, given
-// more fuel, makes it again. The caller says how much that is, so a query that fell short is a request as any other: paid,
-// noted, and in the journal. Only when the run is continued after it (go_on()), and the very next request is the same one,
-// the two are one.
+// A query that does more than its program can pay for falls short: it is reported as a failure, and the program,
+// given more fuel, repeats it. The caller says how much work it can pay, so a query that fell short is a request
+// like any other: paid, recorded, and in the journal. Only if the run is continued after it (go_on()), and the very
+// next request is the same, the two count as one.
 //
-// A replay answers each request from the journal when it is the request that was made then:
-// the same function with the same arguments, at the same place. The first that is not is a
-// divergence: it and all after it fail with EHOST, and divergence() says what happened.
+// A replay answers each request from the journal if it matches the recorded one: the same function with the same
+// arguments, at the same position. The first request that does not match is a divergence: it and all later ones fail
+// with EHOST, and divergence() says what happened.
 //
 // Ownership: everything is borrowed and must outlive the gate. Threads: one at a time.
 #pragma once
@@ -30,53 +30,54 @@ namespace membrane::host {
 
 class BrokerGate final : public Broker {
  public:
-  // Answers come from `world`. `budget` pays a host call for each request, and for each 256 on open files; null: none is paid.
-  // `record` gets an entry for each request; null: nothing is written, and nothing hashed.
+  // Answers come from `world`. `budget` pays a host call for each request, and for each 256 on open files; null:
+  // nothing is paid. `record` gets an entry for each request; null: nothing is written or hashed.
   static BrokerGate to_world(Broker& world, policy::Budget* budget, JournalSink* record) {
     return {&world, budget, record, nullptr};
   }
-  // Answers come from `journal`. `record`, when given, gets the entries anew.
+  // Answers come from `journal`. `record`, when given, gets new entries.
   static BrokerGate to_journal(const JournalSource& journal, JournalSink* record = nullptr) {
     return {nullptr, nullptr, record, &journal};
   }
 
-  // Notes each request from now on. Borrowed; null: none is noted.
+  // Records each request in the ledger from now on. Borrowed; null: none.
   void note_in(CallLedger* ledger) { ledger_ = ledger; }
 
-  // Holds each request from now on to the trifecta rule. Borrowed; null: there is none.
+  // Applies the trifecta rule to each request from now on. Borrowed; null: none.
   void guard_by(FlowGuard* flows) { flows_ = flows; }
 
-  // How much fuel queries may use from now on, whatever is said of each: they are refused when it is gone.
+  // Limits the fuel that queries may use from now on, whatever each request claims: they are refused when it is used
+  // up.
   void bound_queries(uint64_t fuel) { query_fuel_left_ = fuel, query_fuel_used_ = 0; }
-  // What they used since, without the one that fell short and can be made again.
+  // Fuel used since, without a query that fell short and can be repeated.
   [[nodiscard]] uint64_t query_fuel_used() const { return query_fuel_used_; }
 
-  // A turn begins: what fell short in the one before is not made again.
+  // A turn begins: a query that fell short in the previous one cannot be repeated.
   void begin_turn() { give_up_what_fell_short(); }
-  // The run or the turn was paused, and is continued, with more fuel: what fell short last may be made again, once.
+  // The paused run or turn is continued, with more fuel: the last query that fell short may be repeated, once.
   void go_on() {
     if (fell_short_) fell_short_->may_be_made_again = true;
   }
-  // The last request fell short. It was paid, and is not paid again.
+  // The last request fell short. It was paid, and its repetition is free.
   [[nodiscard]] bool is_waited_for() const { return fell_short_.has_value(); }
 
-  // The directories that a program sees before its first request, in words. `granted` is written to the journal when
-  // there are any; the answer is what the replayed journal has, or `granted`. Asking once costs nothing; after that each
-  // time costs a host call.
+  // The directories that a program sees before its first request, as text. `granted` is written to the journal if it
+  // is not empty; returns the replayed journal's directories, or `granted`. The first call is free; later ones cost
+  // a host call each.
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted);
 
-  // The run has ended by itself: a replay whose journal has more entries has left it.
+  // The run has ended by itself: a replay whose journal has more entries has diverged.
   void end_replay();
-  // What the replay could not answer, or did not ask for, as a sentence.
+  // A sentence about the request that the replay could not answer, or did not make.
   [[nodiscard]] const std::optional<std::string>& divergence() const { return divergence_; }
-  // Entries of the journal that the replay has not asked for.
+  // Entries of the journal that the replay has not requested.
   [[nodiscard]] uint64_t entries_left() const { return replay_ ? replay_->size() - next_ : 0; }
-  // Tokens that the models' answers cost, by their own count.
+  // Tokens used by the models' answers, as the models counted them.
   [[nodiscard]] uint64_t tokens_used() const { return tokens_used_; }
 
   HostResult<HttpResponse> http(const HttpRequest& request) override;
-  // An entry of the journal for each request, in their order, as http() writes it: a journal does not say which were
-  // made at the same time.
+  // Writes a journal entry for each request, in order, as http() does: a journal does not record which were
+  // concurrent.
   std::vector<HostResult<HttpResponse>> http_many(std::span<const HttpRequest> requests) override;
   HostResult<std::string> file_read(std::string_view path, uint64_t most_bytes) override;
   HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) override;
@@ -122,38 +123,38 @@ class BrokerGate final : public Broker {
   struct FellShort {
     std::string_view function;
     std::vector<std::string> arguments;
-    uint64_t fuel = 0;              // that it took of query_fuel_left_
-    bool is_in_the_replay = false;  // as one that fell short
-    bool is_in_the_journal = true;  // that is written, if one is
+    uint64_t fuel = 0;              // that it took from query_fuel_left_
+    bool is_in_the_replay = false;  // marked as short there
+    bool is_in_the_journal = true;  // if entries are written at all
     bool may_be_made_again = false;
   };
-  // Whether a request is the one that fell short before it, and may be made again. If not, that one is given up.
+  // Whether a request repeats the previous one, which fell short. If not, that one can no longer be repeated.
   bool is_made_again(const Request& request);
   void give_up_what_fell_short();
-  // What a request takes of the budget before it is made: a host call, part of one, or
-  // nothing (closing what was opened, which cannot be refused).
+  // What a request takes from the budget before it is made: a host call, a part of one, or nothing (closing what was
+  // opened, which cannot be refused).
   enum class Price : uint8_t { kHostCall, kPartOfOne, kNothing };
   static constexpr uint64_t kPartsOfHostCall = 256;
-  // `work`, unless null, is what the request does, and has done before: it is part of the answer. Then `act` takes the Work
-  // that it is to add to.
+  // `work`, unless null, is the request's work, including earlier attempts, and part of the answer. Then `act` takes
+  // the Work to add to.
   template <typename T, typename Act>
   HostResult<T> pass(const Request& request, Act act, Price price = Price::kHostCall, Work* work = nullptr);
   template <typename T, typename Act>
   HostResult<T> act_on_world(const Request& request, Act act, Price price);
   HostResult<void> pay(Price price);
-  // The hash of the request's arguments, where a journal needs it.
+  // The hash of the request's arguments, if a journal needs it.
   HostResult<std::string> hash_of(const Request& request);
-  // Writes the entry of a request that was answered, when there is a journal. Gives the answer.
+  // Writes the journal entry of an answered request, if there is a journal. Returns the answer.
   template <typename T>
   HostResult<T> keep(const Request& request, std::string arguments_sha256, HostResult<T> answer,
                      uint64_t latency_us, uint64_t fuel);
   template <typename T>
   HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256, Work* work);
   std::unexpected<HostError> diverge(std::string what);
-  // What was read by a request, whatever its program is told of it.
+  // What a request read, whatever its program gets.
   template <typename T>
   void note_read(const Request& request, const HostResult<T>& answer);
-  // What its program is told.
+  // What the program gets.
   template <typename T>
   void note_answer(const Request& request, const HostResult<T>& answer);
 
@@ -163,10 +164,10 @@ class BrokerGate final : public Broker {
   const JournalSource* replay_;
   CallLedger* ledger_ = nullptr;
   FlowGuard* flows_ = nullptr;
-  bool was_approved_ = false;      // the replayed request
-  bool had_fallen_short_ = false;  // the same
+  bool was_approved_ = false;      // of the replayed request
+  bool had_fallen_short_ = false;  // of the replayed request
   size_t next_ = 0;
-  uint64_t parts_ = 0;       // of a host call, since the last that was paid
+  uint64_t parts_ = 0;       // of a host call, since the last one that was paid
   uint64_t open_files_ = 0;  // whose closing costs nothing
   bool has_told_directories_ = false;
   uint64_t tokens_used_ = 0;

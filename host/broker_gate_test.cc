@@ -9,7 +9,7 @@
 namespace membrane::host {
 namespace {
 
-// Every request once, each with an answer that is hard to write down.
+// Every request once, each with an answer that is hard to encode.
 std::string use_everything(Machine& machine) {
   std::string seen;
   const auto note = [&](const Outcome& outcome) {
@@ -154,7 +154,7 @@ TEST(BrokerGate, AQueryThatFallsShortIsInTheJournalUnlessItIsMadeAgain) {
   EXPECT_NE(with_more.divergence()->find("its fuel ended"), std::string::npos) << *with_more.divergence();
 }
 
-// Whoever asks says what it can pay, and may be lying.
+// The caller says what it can pay, and may lie.
 TEST(BrokerGate, AQueryThatFallsShortIsPaidLikeAnother) {
   TestWorld world;
   world.query_fuel = 700;
@@ -172,7 +172,7 @@ TEST(BrokerGate, AQueryThatFallsShortIsPaidLikeAnother) {
   EXPECT_EQ(journal.entries().size(), 3u) << "only the same request takes the place of one that fell short";
 }
 
-// An honest run makes it again when it is continued, and only then.
+// An honest run repeats it when it is continued, and only then.
 TEST(BrokerGate, AQueryIsMadeAgainForNothingOnceInEachContinuation) {
   TestWorld world;
   world.query_fuel = 700;
@@ -251,7 +251,7 @@ TEST(BrokerGate, OnlyWhatWasOpenedIsClosedForNothing) {
   EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
 }
 
-// A journal that keeps nothing: the world has answered, and the program is told that it has not.
+// A journal that stores nothing: the world has answered, but the program is told that it has not.
 class FullJournal final : public JournalSink {
  public:
   Status append(JournalEntry /*entry*/, const WriteResult& /*result*/) override {
@@ -336,7 +336,7 @@ TEST(BrokerGate, EveryDenialIsInTheJournal) {
   EXPECT_EQ(journal.entries()[0].grant, "--allow http:GET:http://denied/");
 }
 
-// What the journal recorded, and what the replay asks instead.
+// What the journal recorded, and what the replay requests instead.
 TEST(BrokerGate, AReplayThatAsksSomethingElseDiverges) {
   TestWorld world;
   Journal journal;

@@ -12,9 +12,10 @@
 namespace membrane::host {
 namespace {
 
-constexpr size_t kShownBytes = kMaxSummaryBytes + 1;  // of one argument: the last says whether there is more
-constexpr size_t kMostPathBytes = 8192;  // of a path that WASI shows; it makes none that is longer
-// What repairing makes of a text of which nothing is UTF-8, with what tells that it was cut.
+constexpr size_t kShownBytes =
+    kMaxSummaryBytes + 1;                // per argument: the last byte tells whether there is more
+constexpr size_t kMostPathBytes = 8192;  // for a path that WASI shows; it makes none that is longer
+// The longest repaired form of text that is not UTF-8 at all, including the mark of a cut.
 constexpr size_t longest_when_repaired(size_t bytes) { return 3 * bytes + 3; }
 
 enum class Bytes : uint8_t { kSame, kAtLeast, kNone, kOther };
@@ -31,8 +32,8 @@ constexpr Row kRows[] = {
 #undef LISTED_CALL
 };
 
-// How lines of this name can look: as a capability shows its arguments, as WASI does, or both. The broker's function is
-// the same.
+// The forms that lines of this name can have: a capability's summary of its arguments, WASI's, or both. The broker's
+// function is the same.
 struct Forms {
   const Row* first = nullptr;
   const Row* second = nullptr;
@@ -44,7 +45,7 @@ Forms forms_of(std::string_view name) {
   return forms;
 }
 
-// The place of the path that WASI shows whole.
+// The index of the path that WASI shows in full.
 std::optional<size_t> place_of_whole(std::string_view function) {
   for (const Row& row : kRows)
     if (row.function == function && row.shows_all()) return static_cast<size_t>(row.target[1] - '0');
@@ -65,7 +66,7 @@ bool fits(Bytes rule, uint64_t listed, uint64_t known) {
   return false;
 }
 
-// A program may write a method in small letters; the rest of what it asks for is asked for as it wrote it.
+// A program may write a method in lower case; other arguments reach the broker unchanged.
 std::string with_method_in_capitals(std::string_view text, size_t method_bytes) {
   std::string out(text);
   for (size_t i = 0; i < std::min(method_bytes, out.size()); ++i)
@@ -73,8 +74,8 @@ std::string with_method_in_capitals(std::string_view text, size_t method_bytes) 
   return out;
 }
 
-// Whether this is what a dispatcher shows of a call with these arguments (dispatch.cc). `has_more`: there are others behind
-// them, which are not known. `is_joined_whole`: they are joined before they are cut.
+// Whether a dispatcher could show a call with these arguments so (dispatch.cc). `has_more`: unknown arguments
+// follow. `is_joined_whole`: they are joined before they are cut.
 bool is_summary(std::string_view text, std::span<const std::string> arguments, bool has_more,
                 bool is_joined_whole) {
   std::string summary;
@@ -89,7 +90,8 @@ bool is_summary(std::string_view text, std::span<const std::string> arguments, b
   return text.starts_with(utf8_repair(summary));
 }
 
-// After its request had succeeded, by itself: there was no room for the answer, or not what was wanted in it.
+// After its request succeeded, the call itself failed: there was no room for the answer, or the answer had no
+// matching value.
 bool can_fail_afterwards(std::string_view name, Errno code) {
   const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
     return std::ranges::find(names, name) != names.end();
@@ -110,13 +112,13 @@ bool can_fail_afterwards(std::string_view name, Errno code) {
 
 bool is_malformed(Errno code) { return code == Errno::kFault || code == Errno::kInvalid; }
 
-// Whether calls of this name can end so without any request: their arguments were malformed, or there was no room for it.
+// Whether calls of this name can fail so without any request: malformed arguments, or no room.
 bool can_end_before(std::string_view name, Errno code) {
   return is_malformed(code) || code == Errno::kNoMemory ||
          (name.starts_with("http.") && (code == Errno::kTooBig || code == Errno::kHost));
 }
 
-// What the handlers of http say of arguments that are malformed (capabilities/http.cc).
+// Reasons of the http handlers for malformed arguments (capabilities/http.cc).
 bool is_reason_of_http(std::string_view reason) {
   constexpr std::string_view kBeginnings[] = {
       "the content type has ",  "the headers are ", "'",          "the value of the header ",
@@ -126,7 +128,7 @@ bool is_reason_of_http(std::string_view reason) {
   return std::ranges::any_of(kBeginnings, [&](std::string_view one) { return reason.starts_with(one); });
 }
 
-// The words of calls that end without any request, as far as they can be known: they quote what programs hand over.
+// Reasons of calls that end without any request, as far as they can be known: they quote the program's data.
 bool is_reason_before(const CallRecord& line) {
   const std::string_view name = line.name, reason = line.reason;
   const size_t dot = name.find('.');
@@ -161,15 +163,15 @@ bool can_fail_before(const CallRecord& line) {
 
 bool is_of_file(std::string_view name) { return name == "fs.file_read" || name == "fs.file_written"; }
 
-// A key or a file that is not there is an answer.
+// A missing key or file is an answer.
 bool is_absence(std::string_view name, Errno code) {
   return (name == "kv.exists" && code == Errno::kNotFound) ||
          (name == "fs.exists" && (code == Errno::kNotFound || code == Errno::kNotDir));
 }
 
-// No line of a dispatcher or of WASI is longer, has larger numbers, or says why a call succeeded.
+// No line of a dispatcher or of WASI exceeds these sizes and numbers, or has a reason for a success.
 bool is_as_made(const CallRecord& line, const Row* row, uint64_t most_latency_us) {
-  constexpr uint64_t kMostBytes = uint64_t{kMaxParams} << 32;  // of texts in a memory
+  constexpr uint64_t kMostBytes = uint64_t{kMaxParams} << 32;  // of strings in a memory
   constexpr size_t kMostReason = longest_when_repaired(kMaxReasonBytes);
   const bool shows_path = row == nullptr || row->shows_all() || line.name == "fs.list";
   const size_t most_arguments = shows_path ? kMostPathBytes : longest_when_repaired(kMaxSummaryBytes);
@@ -180,7 +182,7 @@ bool is_as_made(const CallRecord& line, const Row* row, uint64_t most_latency_us
          (line.code != Errno::kOk || (line.reason.empty() && line.grant.empty()));
 }
 
-std::string told(const CallRecord& line) {
+std::string described(const CallRecord& line) {
   return printable_line(cut(line.name)) + " of " + printable_line(cut(line.arguments));
 }
 
@@ -218,7 +220,7 @@ void CallLedger::note_on_file(std::string_view function, std::span<const std::st
   uint64_t handle = 0;
   std::from_chars(arguments[0].data(), arguments[0].data() + arguments[0].size(), handle);
   const auto found = handles_.find(handle);
-  if (found == handles_.end()) return;  // one that is not open: nothing was done
+  if (found == handles_.end()) return;  // it was not open: nothing was done
   File& file = files_[found->second];
   if (function == "fs.close") {
     file.is_open = false;
@@ -280,14 +282,14 @@ CallLedger::Entry CallLedger::entry_of(std::string_view function, std::span<cons
     }
   }
   if (error != nullptr) entry.error = bounded_error(*error);
-  // What of the arguments a program gave by itself: not the method, which has a function of its own, nor a number.
+  // Which arguments the program itself supplied: not the method, if it has a function of its own, nor numbers.
   const size_t end = is_http ? 3 : function == "ai.complete" ? 2 : arguments.size();
   for (size_t i = is_http ? 1 : 0; i < std::min(end, arguments.size()); ++i)
     entry.bytes_out += arguments[i].size();
   return entry;
 }
 
-// Once something has not, nothing has: so what is only counted came after what is kept.
+// Once something did not fit, nothing does: so what is only counted came after what is stored.
 bool CallLedger::has_room_for(size_t text_bytes) {
   is_full_ = is_full_ || entries_.size() == kMostEntries || text_bytes_ + text_bytes > kMostTextBytes;
   if (!is_full_) text_bytes_ += text_bytes;
@@ -342,13 +344,13 @@ class CallLedger::Comparison {
     for (const CallRecord& line : list_.lines) {
       const Forms forms = forms_of(line.name);
       if (forms.first == nullptr && !is_of_file(line.name))
-        return "lists " + told(line) + ", which no program can call";
+        return "lists " + described(line) + ", which no program can call";
       if (!is_as_made(line, forms.first, most_latency_us))
-        return "lists " + told(line) + ", in a line that no call has";
+        return "lists " + described(line) + ", in a line that no call has";
       if (is_of_file(line.name)) {
         const bool is_found = find_file(line);
         if (is_too_long()) return kTooLong;
-        if (!is_found) return "lists " + told(line) + ", which is not so";
+        if (!is_found) return "lists " + described(line) + ", which is not so";
         note_place(std::nullopt, line);
         continue;
       }
@@ -359,9 +361,9 @@ class CallLedger::Comparison {
         continue;
       }
       if (is_held_to_order(line) && is_told_before(line, forms))
-        return "lists " + told(line) + " out of its order";
+        return "lists " + described(line) + " out of its order";
       if (line.code == Errno::kOk || line.code == Errno::kAccess)
-        return "lists " + told(line) + ", which was not asked for so";
+        return "lists " + described(line) + ", which was not asked for so";
       failed.push_back(&line);
     }
     for (const CallRecord* line : failed) {
@@ -369,7 +371,7 @@ class CallLedger::Comparison {
       if (is_too_long()) return kTooLong;
       note_place(place, *line);
       if (place) continue;
-      if (!can_fail_before(*line)) return "lists " + told(*line) + ", which was not asked for so";
+      if (!can_fail_before(*line)) return "lists " + described(*line) + ", which was not asked for so";
       ++without_request_;
     }
     if (malformed_ > Dispatcher::kMaxMalformedRecords)
@@ -378,19 +380,19 @@ class CallLedger::Comparison {
   }
 
  private:
-  // A true list is nearly in the order of the requests, so looking for its lines takes little more than a look for each.
-  // One that a worker made up could have each line compared with each request.
+  // A true list is nearly in the order of the requests, so matching its lines takes little more than one comparison
+  // each. For a forged list, each line might be compared with each request.
   static constexpr uint64_t kMostComparisons = 30'000'000;
-  static constexpr uint64_t kComparisonsOfText = 10;  // that one of what is shown takes as long as
+  static constexpr uint64_t kComparisonsOfText = 10;  // comparing the shown text costs as much as this many
   static constexpr const char* kTooLong = "lists calls in no order that a program makes them in";
   [[nodiscard]] bool is_too_long() const { return comparisons_ > kMostComparisons; }
 
   struct Queue {
     std::vector<size_t> places;
-    size_t first = 0;  // those before it are used
+    size_t first = 0;  // earlier ones are used
   };
 
-  // The first request that fits, of those after `after`, if there is that.
+  // The first matching request, among those after `after`, if given.
   template <typename Fits>
   std::optional<size_t> take(std::string_view function, std::optional<size_t> after, Fits fits_line) {
     const auto found = queues_.find(function);
@@ -435,7 +437,7 @@ class CallLedger::Comparison {
     return is_summary(line.arguments, shown, row.shows_more(), is_many);
   }
 
-  // Of one request with the same end.
+  // Whether the line describes this request, with the same end.
   bool tells(const Entry& entry, const CallRecord& line, const Row& row) {
     const bool is_absent = line.code == Errno::kOk && is_absence(line.name, entry.error.code);
     if (!is_absent && line.code != entry.error.code) return false;
@@ -450,8 +452,8 @@ class CallLedger::Comparison {
     return tells(entry, line, *forms.first) || (forms.second != nullptr && tells(entry, line, *forms.second));
   }
 
-  // Lines stand in the order of their requests. Of those that end as a call without a request can, or as one whose answer
-  // came, it is not known which request they are of.
+  // Lines are in the order of their requests. For lines that end like a call without a request, or like one whose
+  // answer came, the request is not known.
   static bool is_held_to_order(const CallRecord& line) {
     return !can_end_before(line.name, line.code) && !can_fail_afterwards(line.name, line.code);
   }
@@ -465,14 +467,14 @@ class CallLedger::Comparison {
     return place;
   }
 
-  // A request that would be its own, but came before one whose line stands before it.
+  // Whether the line would match a request that precedes one whose line came before.
   bool is_told_before(const CallRecord& line, const Forms& forms) {
     return take(forms.first->function, std::nullopt,
                 [&](const Entry& entry, size_t) { return tells(entry, line, forms); })
         .has_value();
   }
 
-  // Of requests that were only counted.
+  // Matches requests that were only counted.
   bool find_counted(const CallRecord& line, const Row& row) {
     const auto take_one = [&](Errno code) {
       const auto found = counts_.find({row.function, code});
@@ -515,8 +517,8 @@ class CallLedger::Comparison {
     return place;
   }
 
-  // The request succeeded, and the call failed by itself afterwards. That it was made is told all the same, by what left
-  // with it.
+  // The request succeeded, and the call itself failed afterwards. The bytes that left with it still show that it was
+  // made.
   std::optional<size_t> find_answered(const CallRecord& line, const Row& row) {
     if (!can_fail_afterwards(line.name, line.code)) return std::nullopt;
     constexpr std::string_view kNoRows = "[]";
@@ -547,7 +549,8 @@ class CallLedger::Comparison {
     return may_be_of_file_before(line);
   }
 
-  // Used before the program was frozen, and not since: it is told of when it is closed, with what was read and written then.
+  // A file used before the program was frozen, but not since: it is listed when it is closed, with the bytes read
+  // and written before.
   bool may_be_of_file_before(const CallRecord& line) {
     const bool writes = line.name == "fs.file_written";
     return list_.began_elsewhere && line.code == Errno::kOk && line.reason.empty() && line.grant.empty() &&
@@ -576,7 +579,7 @@ class CallLedger::Comparison {
       const Entry& entry = ledger_.entries_[i];
       if (used_[i] || !must_have_line(entry)) continue;
       miss(entry);
-      // Of malformed ones a list has no more than so many, however much room there is.
+      // A list has at most this many malformed ones, however much room there is.
       const bool may_have_been_one_too_many =
           is_malformed(entry.error.code) && malformed_ == Dispatcher::kMaxMalformedRecords;
       if (!may_have_been_one_too_many && !first_place) first_place = i;
@@ -589,7 +592,7 @@ class CallLedger::Comparison {
       miss(file);
       needs_room = true;
     }
-    if (ledger_.short_ && !list_.may_end_short) return "leaves out " + told(line_of(*ledger_.short_));
+    if (ledger_.short_ && !list_.may_end_short) return "leaves out " + described(line_of(*ledger_.short_));
     for (const auto& [kind, counted] : counts_) {
       if (counted.have_lines != 0 && !first)
         first = CallRecord{.name = std::string(kind.first), .arguments = "what was only counted"};
@@ -602,19 +605,19 @@ class CallLedger::Comparison {
     }
     if (count == 0) return std::nullopt;
     if (!first) first = CallRecord{.name = "fs.open", .arguments = "what was only counted"};
-    // A list that is full says how many more there were. What was never asked for must not have filled it.
+    // A full list says how many calls it omitted. It must not have been filled with calls that were never made.
     const bool is_filled_by_what_was_asked = without_request_ <= Dispatcher::kMaxMalformedRecords;
     const bool may_be = !needs_room || (is_filled_by_what_was_asked && had_no_room(first_place));
     if (count <= list_.dropped && may_be) return std::nullopt;
-    return "leaves out " + told(*first);
+    return "leaves out " + described(*first);
   }
 
   // -- room
-  // Whether a list may have had no room for a line more when the request at `place` came; without one: at its end. Where a
-  // line stood that has no request is not known.
+  // Whether a list may have had no room for another line when the request at `place` came; without a place, at its end.
+  // The position of a line without a request is not known.
   [[nodiscard]] bool had_no_room(std::optional<size_t> place) const {
-    constexpr size_t kLongestLine = 12u << 10;  // more than a line has
-    constexpr size_t kTogether = 64;            // lines of one call may change places
+    constexpr size_t kLongestLine = 12u << 10;  // longer than any line
+    constexpr size_t kTogether = 64;            // lines of one call may be reordered
     size_t lines = 0, bytes = 0;
     for (const auto& [at, size] : listed_) {
       if (place && at && *at > *place + kTogether) continue;
@@ -632,15 +635,15 @@ class CallLedger::Comparison {
   const List& list_;
   std::vector<bool> used_, used_files_;
   std::map<std::string_view, Queue> queues_;
-  Counts counts_;        // those that no line was found for
-  uint64_t files_left_;  // the same, of files
+  Counts counts_;        // requests without a matching line
+  uint64_t files_left_;  // the same, for files
   uint64_t files_before_ = 0;
-  size_t first_file_ = 0;                         // of used_files_ that is not used
+  size_t first_file_ = 0;                         // first unused element of used_files_
   uint64_t malformed_ = 0, without_request_ = 0;  // lines
   std::vector<std::pair<std::optional<size_t>, size_t>>
-      listed_;  // each line's request, and the bytes of its text
+      listed_;  // each line's request, and the size of its text
   uint64_t comparisons_ = 0;
-  std::optional<size_t> last_;  // the place of the last line that is held to the order
+  std::optional<size_t> last_;  // position of the last line that is held to the order
 };
 
 std::optional<std::string> CallLedger::difference(const List& list) const {

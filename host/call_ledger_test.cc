@@ -8,7 +8,7 @@
 namespace membrane::host {
 namespace {
 
-// A program's calls through the gate, noted on both sides.
+// A program's calls through the gate, recorded on both sides.
 class Ledger : public testing::Test {
  protected:
   Ledger() { gate.note_in(&ledger); }
@@ -72,7 +72,7 @@ TEST_F(Ledger, EveryCallThatAProgramCanMakeIsTold) {
   machine.call("agent.ask", {"sure?"});
   EXPECT_GT(lines().size(), 30u);
   EXPECT_EQ(difference(lines()), std::nullopt);
-  // Each alone is missed.
+  // Omitting any single line is detected.
   for (size_t i = 0; i < lines().size(); ++i) {
     auto fewer = lines();
     const CallRecord out = fewer[i];
@@ -104,7 +104,7 @@ TEST_F(Ledger, WhatWasDoneIsTold) {
   EXPECT_EQ(difference({}), std::nullopt);
 }
 
-// -- what a line shows
+// -- the content of a line
 
 std::string times(size_t count, std::string_view text) {
   std::string out;
@@ -112,7 +112,8 @@ std::string times(size_t count, std::string_view text) {
   return out;
 }
 
-// Each call with arguments that a line shows all of, or cuts: before, in and after a character, and between two arguments.
+// Each call with arguments that fit in a line, or are cut: before, inside and after a character, and between two
+// arguments.
 TEST_F(Ledger, ALineShowsAsMuchOfItsCallAsADispatcherDoes) {
   for (size_t bytes = 190; bytes <= 205; ++bytes)
     for (const std::string_view letter : {"x", "é", "€", "😀"}) {
@@ -176,15 +177,15 @@ TEST_F(Ledger, OnlyAMethodIsWrittenInEitherCase) {
       .status = 200, .headers = {}, .body = "page", .final_url = "http://h/"};
   machine.call("http.request", {"gEt", "http://h/Secret?A=b", "", ""});
   ASSERT_EQ(lines()[0].arguments, "gEt, http://h/Secret?A=b, , ");
-  const auto told = [&](const std::string& arguments) {
+  const auto difference_for = [&](const std::string& arguments) {
     auto other = lines();
     other[0].arguments = arguments;
     return difference(other);
   };
-  EXPECT_EQ(told("GET, http://h/Secret?A=b, , "), std::nullopt);
-  EXPECT_TRUE(told("gEt, http://h/secret?A=b, , "));
-  EXPECT_TRUE(told("gEt, http://h/Secret?a=b, , "));
-  EXPECT_TRUE(told("gEt, HTTP://h/Secret?A=b, , "));
+  EXPECT_EQ(difference_for("GET, http://h/Secret?A=b, , "), std::nullopt);
+  EXPECT_TRUE(difference_for("gEt, http://h/secret?A=b, , "));
+  EXPECT_TRUE(difference_for("gEt, http://h/Secret?a=b, , "));
+  EXPECT_TRUE(difference_for("gEt, HTTP://h/Secret?A=b, , "));
 }
 
 TEST_F(Ledger, HeadersAreHiddenInNoOtherCall) {
@@ -211,7 +212,7 @@ TEST_F(Ledger, FailuresStandInTheOrderOfTheirRequests) {
   }
 }
 
-// What has no line is passed over.
+// Requests without a line are skipped.
 TEST_F(Ledger, ALineIsOfTheNextRequestThatFits) {
   ask("fs.open", {"/data/a", ""}, nullptr, 7);
   ask("fs.close", {"7"});
@@ -285,7 +286,7 @@ TEST_F(Ledger, ALineIsNoLongerOrLargerThanOneIsMade) {
   EXPECT_TRUE(difference({line, other}));
 }
 
-// What their arguments are malformed by.
+// The reasons for malformed arguments.
 TEST_F(Ledger, CallsThatEndBeforeTheyAskSayWhy) {
   machine.call_raw("kv.get", {0xFFFF'FFFF});
   machine.call("kv.get", {"\xFF"});
@@ -333,7 +334,7 @@ TEST_F(Ledger, ARefusalIsToldWithItsReason) {
   EXPECT_TRUE(difference(other).has_value());
 }
 
-// Its answer came, and a worker says that there was none.
+// Its answer came, and a worker claims that there was none.
 TEST_F(Ledger, ASuccessIsNotToldAsAFailureOfTheWorld) {
   world.embeddings["x"] = world.embeddings["y"] = {1};
   machine.call("kv.set", {"k", "v"});
@@ -357,7 +358,7 @@ TEST_F(Ledger, ASuccessIsNotToldAsAFailureOfTheWorld) {
 }
 
 TEST_F(Ledger, AFailureAfterASuccessIsTold) {
-  machine.call("sql.value", {"db", "SELECT 1", ""});  // gives no row
+  machine.call("sql.value", {"db", "SELECT 1", ""});  // returns no row
   ASSERT_EQ(lines().at(0).code, Errno::kNotFound);
   EXPECT_EQ(difference(lines()), std::nullopt);
   machine.call("kv.set", {"k", std::string(1'000'000, 'v')});
@@ -377,7 +378,7 @@ TEST_F(Ledger, AFileThatIsOnlyMadeShorterIsTold) {
   EXPECT_EQ(ledger.lines().back().name, "fs.file_written");
 }
 
-// -- what a list has no room for
+// -- when a list is full
 
 TEST_F(Ledger, AListThatIsFullSaysHowManyMoreThereWere) {
   constexpr uint64_t kMore = 3;
@@ -401,7 +402,7 @@ TEST_F(Ledger, WhatCameWhileTheListHadRoomIsNotLeftOut) {
 TEST_F(Ledger, AListIsNotFilledWithCallsThatNobodyMade) {
   ask("kv.set", {"k", "v"});
   const std::string reason = "url is not UTF-8 at byte " + std::string(975, '1'), arguments(600, 'a');
-  // As many malformed ones as a list has, each as long as it can be, are not enough.
+  // As many malformed calls as a list holds, each as long as possible, are not enough.
   CallRecord malformed{.name = "http.get", .code = Errno::kInvalid, .reason = reason, .arguments = arguments};
   EXPECT_EQ(difference(std::vector(Dispatcher::kMaxMalformedRecords, malformed), 1),
             "leaves out kv.set of k, v");
@@ -414,14 +415,14 @@ TEST_F(Ledger, AListIsNotFilledWithCallsThatNobodyMade) {
                              .reason = "there are more than 64 requests",
                              .arguments = "[…"};
   EXPECT_EQ(difference(std::vector(Dispatcher::kMaxRecords, too_large), 1), "leaves out kv.set of k, v");
-  // Failures that no call has before it asks.
+  // Failures that no call has before its request.
   for (const Errno code :
        {Errno::kConnection, Errno::kTooBig, Errno::kNotFound, Errno::kHost, Errno::kBudget})
     EXPECT_TRUE(difference({{.name = "fs.write", .code = code, .arguments = "/etc/passwd, bytes"}}))
         << name_of(code);
 }
 
-// A dispatcher lists so many, though the list has room.
+// A dispatcher lists this many, even if the list has room.
 TEST_F(Ledger, MalformedRequestsPastTheirNumberAreOnlyCounted) {
   const HostError malformed{Errno::kInvalid, "no URL", ""};
   const CallRecord line{.name = "http.get", .code = Errno::kInvalid, .reason = "no URL", .arguments = "x"};
@@ -458,7 +459,7 @@ TEST_F(Ledger, RequestsThatAreOnlyCountedAreLeftOutOfNoList) {
 
 TEST_F(Ledger, ASuccessIsToldAsAFailureOnlyWhereOneCanFollow) {
   ask("http.request", {"POST", "https://bank/", "pay", "Content-Type", "text/plain"});
-  const auto told = [&](Errno code, std::string_view name = "http.post") {
+  const auto difference_for = [&](Errno code, std::string_view name = "http.post") {
     return difference({{.name = std::string(name),
                         .code = code,
                         .reason = "no",
@@ -467,8 +468,8 @@ TEST_F(Ledger, ASuccessIsToldAsAFailureOnlyWhereOneCanFollow) {
   };
   for (const Errno code : {Errno::kConnection, Errno::kTimedOut, Errno::kNotFound, Errno::kProtocol,
                            Errno::kHost, Errno::kCancelled, Errno::kInvalid, Errno::kBudget})
-    EXPECT_TRUE(told(code)) << name_of(code);
-  EXPECT_EQ(told(Errno::kNoMemory), std::nullopt) << "no room for the answer";
+    EXPECT_TRUE(difference_for(code)) << name_of(code);
+  EXPECT_EQ(difference_for(Errno::kNoMemory), std::nullopt) << "no room for the answer";
   ledger.begin();
   ask("fs.write", {"/out/f", "bytes"});
   for (const Errno code : {Errno::kNotFound, Errno::kNoMemory, Errno::kHost})
@@ -501,7 +502,7 @@ TEST_F(Ledger, AQueryThatFallsShortIsKnown) {
   EXPECT_EQ(ledger.lines()[1].code, Errno::kOk);
 }
 
-// Each line against each request would take minutes.
+// Comparing each line with each request would take minutes.
 TEST_F(Ledger, AListThatFitsNothingIsRefusedSoon) {
   const std::string_view asked[] = {"/data/a", "12"};
   const HostError denied{Errno::kAccess, "no", ""};
@@ -545,30 +546,30 @@ TEST_F(Ledger, AFileIsOpenedAgainSilentlyOnlyIfItWasOpenedBefore) {
   EXPECT_EQ(difference({}), "leaves out fs.open of /data/b");
 }
 
-// Closed after a thaw, and not used since: the list alone tells of it.
+// Closed after a thaw, and not used since: only the list shows it.
 TEST_F(Ledger, AFileOfTheTimeBeforeIsOneThatCanHaveBeenOpen) {
   const CallRecord written{.name = "fs.file_written", .arguments = "/data/a", .bytes_out = 9};
-  const auto told = [&](const CallRecord& line, bool began_elsewhere = true) {
+  const auto difference_for = [&](const CallRecord& line, bool began_elsewhere = true) {
     const std::vector<CallRecord> lines = {line};
     return ledger.difference(
         {.lines = lines,
          .began_elsewhere = began_elsewhere,
          .may_have_been_open = [](std::string_view path, bool) { return path == "/data/a"; }});
   };
-  EXPECT_EQ(told(written), std::nullopt);
-  EXPECT_TRUE(told(written, false));
+  EXPECT_EQ(difference_for(written), std::nullopt);
+  EXPECT_TRUE(difference_for(written, false));
   CallRecord other = written;
   other.arguments = "/never/granted";
-  EXPECT_EQ(told(other), "lists fs.file_written of /never/granted, which is not so");
+  EXPECT_EQ(difference_for(other), "lists fs.file_written of /never/granted, which is not so");
   other = written;
   other.bytes_out = 0;
-  EXPECT_TRUE(told(other)) << "one that was not used has no line";
+  EXPECT_TRUE(difference_for(other)) << "one that was not used has no line";
   other = written;
   other.code = Errno::kQuota;
-  EXPECT_TRUE(told(other)) << "how its last use ended is not frozen";
+  EXPECT_TRUE(difference_for(other)) << "how its last use ended is not frozen";
   other = written;
   other.name = "fs.file_read";
-  EXPECT_TRUE(told(other)) << "nothing is written to one that is read";
+  EXPECT_TRUE(difference_for(other)) << "nothing is written to one that is read";
   const std::vector<CallRecord> many(257, written);
   EXPECT_TRUE(ledger.difference(
       {.lines = many, .began_elsewhere = true, .may_have_been_open = [](auto, bool) { return true; }}))

@@ -17,7 +17,7 @@ int64_t Clock::now_ms() {
 }
 
 void Clock::skip(uint64_t readings) {
-  // Both saturate: the time at the end of the numbers, and the count.
+  // Both saturate: the time at its maximum, and the count.
   const uint64_t room =
       static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) - static_cast<uint64_t>(next_ms_);
   next_ms_ = static_cast<int64_t>(static_cast<uint64_t>(next_ms_) + std::min(readings, room));

@@ -1,8 +1,7 @@
 // The clock of a run. Virtual unless the policy grants the real one.
 //
-// The virtual clock starts at the grant's start and moves on by exactly 1 ms at each
-// reading, so that a program that waits for time to pass gets on, and two runs read the
-// same times.
+// The virtual clock starts at the grant's start and advances by exactly 1 ms at each reading, so that a program that
+// waits for time to pass makes progress, and two runs read the same times.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,8 +18,8 @@ class Clock {
 
   // Unix time in ms.
   int64_t now_ms();
-  // How often the virtual clock was read, and to go on as if it had been so often. A thawed run starts from
-  // the grant's start, too: when that is another one, the grant is what counts.
+  // How often the virtual clock was read; and continues as if it had been read this often. A thawed run also starts
+  // from the grant's start: if that differs now, the current grant counts.
   [[nodiscard]] uint64_t readings() const { return readings_; }
   void skip(uint64_t readings);
 

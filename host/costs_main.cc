@@ -1,9 +1,9 @@
-// host_costs [--check | --sql]: for each host function the input, of those known to be bad, that takes the host the longest for
-// each unit of fuel. The last line names the worst of all. With --check the exit code is 1 when one takes more than
+// host_costs [--check | --sql]: for each host function, the input, among known bad ones, that costs the host the
+// most time per unit of fuel. The last line names the worst of all. With --check the exit code is 1 when one exceeds
 // kLimitNs. With --sql: all the bad queries, each with its own time and fuel.
 //
-// Times are CPU times of this thread, the least of a few rounds. A function with an effect on the world asks a real
-// broker with grants: twenty for HTTP, which none of the URLs match, a store, a database and a directory.
+// Times are CPU times of this thread, the minimum of a few rounds. Functions with effects ask a real broker with
+// grants: twenty for HTTP, which match none of the URLs, a store, a database and a directory.
 #include <time.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::string repeated(std::string_view piece, size_t bytes) {
   return text;
 }
 
-// What is slow for one parser or another: escapes, brackets, breaks, what almost matches.
+// Slow input for some parser: escapes, brackets, line breaks, near matches.
 std::vector<Text> bad_texts(size_t bytes) {
   const std::string size = " × " + std::to_string(bytes);
   std::vector<Text> texts;
@@ -76,7 +76,7 @@ std::vector<Text> texts_for(size_t parameters) {
   return texts;
 }
 
-// What SQLite takes long for: many steps, long values in few of them, sorting, many pages, what it makes of views.
+// Slow input for SQLite: many steps, long values in few steps, sorting, many pages, expanded views.
 std::vector<Text> bad_queries() {
   const std::string numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) ";
   const std::string few = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) ";
@@ -186,7 +186,7 @@ struct Worst {
   [[nodiscard]] double rate() const { return fuel == 0 ? 0 : ns / fuel; }
 };
 
-// One input, in a machine of its own each time, since memories fill up.
+// One input, in a new machine each time, since memories fill up.
 template <typename Act>
 void measure(Worst& worst, const std::string& input, Broker& broker, Act act) {
   double least = 1e18, fuel = 0;
@@ -196,7 +196,7 @@ void measure(Worst& worst, const std::string& input, Broker& broker, Act act) {
     machine.guest.output_left = 1ull << 30;
     least = std::min(least, act(machine));
     fuel = static_cast<double>((1ull << 60) - machine.guest.fuel);
-    if (least / std::max(fuel, 1.0) < worst.rate()) return;  // not the worst: no need to look again
+    if (least / std::max(fuel, 1.0) < worst.rate()) return;  // not the worst: no need to measure again
   }
   if (least / std::max(fuel, 1.0) > worst.rate()) worst = {worst.name, input, least, std::max(fuel, 1.0)};
 }
@@ -218,7 +218,7 @@ double direct(Machine& machine, const FunctionSpec& function, const std::vector<
   return cpu_ns() - before;
 }
 
-// Every text in one place, with the short ones and itself in the others.
+// Every text in one parameter, with the short ones and itself in the others.
 template <typename Visit>
 void for_each_choice(size_t count, const std::vector<Text>& texts, Visit visit) {
   if (count == 0) return visit({});
@@ -232,7 +232,7 @@ void for_each_choice(size_t count, const std::vector<Text>& texts, Visit visit) 
       }
 }
 
-// Each query on the database "a", beside the worst.
+// Each query on the database "a", compared with the worst.
 void measure_queries(Worst& worst, const FunctionSpec& function, Broker& broker, bool shows_all) {
   static const Text kDatabase{"a", "a"}, kNothing{"nothing", ""};
   for (const Text& query : bad_queries()) {
@@ -245,7 +245,7 @@ void measure_queries(Worst& worst, const FunctionSpec& function, Broker& broker,
   }
 }
 
-// A map that grows to so many keys, and what is made of it.
+// A map that grows to this many keys, and operations on it.
 void measure_map(Worst& worst, const FunctionSpec& function, Broker& broker, int keys, int calls) {
   const auto call = [](Machine& machine, std::string_view name, std::vector<uint64_t> slots) {
     const FunctionSpec& spec = *find_function("map", name);

@@ -1,8 +1,9 @@
-// When a run's host calls must have ended: at the run's own end, at its budget's deadline, or at once when the owner
-// stops the run, whichever comes first. What waits for the world looks here, or waits no longer than left_ms().
+// When a run's host calls must have ended: at the end of the run's time, at its budget's deadline, or at once when
+// the owner stops the run, whichever comes first. Code that waits for the outside world polls this, or waits no
+// longer than left_ms().
 //
-// Ownership: budget and cancel flag are borrowed. Threads: set_end() only while no call is under way; all else from
-// any thread.
+// Ownership: budget and cancel flag are borrowed. Threads: set_end() only while no call is in progress; everything
+// else from any thread.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +26,9 @@ class Deadline {
   void set_end(Clock::time_point end) { end_ = end; }
   void set_cancel(const std::atomic<bool>* cancel) { cancel_ = cancel; }
 
-  // A budget's owner may bring its deadline forward during a call.
+  // A budget's owner may move its deadline forward during a call.
   [[nodiscard]] Clock::time_point end() const { return std::min(end_, budget_->deadline()); }
-  // The same, but for a call that is granted less time. Saturates.
+  // The same for a call with less time. Saturates.
   [[nodiscard]] Deadline within(uint64_t timeout_ms) const {
     Deadline shorter = *this;
     const auto now = Clock::now();

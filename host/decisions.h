@@ -1,6 +1,6 @@
-// What a policy says to a request, before anything of the world is looked at.
+// A policy's decision about a request, before anything outside is accessed.
 //
-// The parts of the local broker act by these, and a call that was recorded is judged by them (recorded_calls.h): so both
+// The parts of the local broker use these, and so does the judgment of recorded calls (recorded_calls.h): so both
 // decide alike, in the same words. Each answers EACCES with the grant that would allow the request.
 //
 // Threads: pure functions.
@@ -31,7 +31,7 @@ struct HttpRule {
 };
 HostError http_denial(std::string_view method, const policy::Url& url, bool is_redirected,
                       bool is_for_other_methods);
-// The most exact of the rules that allow the request; they are of HttpRule or a type made of it.
+// The most exact of the rules that allow the request; Rule is HttpRule or derived from it.
 template <typename Rule>
 HostResult<const Rule*> find_rule(const std::vector<Rule>& rules, std::string_view method,
                                   const policy::Url& url, bool is_redirected) {
@@ -46,15 +46,15 @@ HostResult<const Rule*> find_rule(const std::vector<Rule>& rules, std::string_vi
   return std::unexpected(http_denial(method, url, is_redirected, is_for_other_methods));
 }
 
-// What Linux programs may connect to: a host and port of any rule, whatever is asked there. `url` has the host, and the port where
-// there is one; 0 for any.
+// What Linux programs may connect to: a host and port of any rule, for any request there. `url` has the host, and
+// the port, if there is one; 0 for any.
 template <typename Rule>
 bool reaches(const std::vector<Rule>& rules, const policy::Url& url, uint16_t port) {
   return std::ranges::any_of(rules, [&](const Rule& rule) {
     return (port == 0 || rule.url.url().port == port) && rule.url.allows_host(url);
   });
 }
-// Of a host, or a host and port, that no rule reaches.
+// For a host, or a host and port, that no rule covers.
 HostError reach_denial(std::string_view host, bool is_name);
 
 // -- fs
@@ -65,7 +65,7 @@ struct FsRule {
   Components guest;
 };
 bool begins_with(const Components& path, const Components& prefix);
-// The rule with the longest guest path that leads to `path`; null when none does.
+// The rule with the longest guest path that covers `path`; null when there is none.
 template <typename Rule>
 Rule* find_rule(std::vector<Rule>& rules, const Components& path) {
   Rule* best = nullptr;
@@ -80,7 +80,7 @@ HostResult<void> check_path(const policy::FsGrant* grant, const Components& path
 // -- kv, sql, ai, ask
 
 HostResult<void> check_kv(const policy::Policy& policy);
-// Also EINVAL and EQUOTA, for what is no key.
+// Also EINVAL and EQUOTA, for an invalid key.
 HostResult<void> check_key(const policy::KvGrant& grant, std::string_view key);
 HostResult<void> check_writable(const policy::KvGrant& grant);
 HostResult<const policy::SqlGrant*> find_database(const policy::Policy& policy, std::string_view name);

@@ -20,7 +20,7 @@ std::string bounded(std::string text, size_t most_bytes) {
   return utf8_repair(text);
 }
 
-// "GET, https://example.org/": what a person needs to know the call again by.
+// "GET, https://example.org/": enough for a person to recognise the call.
 std::string summary_of(const FunctionSpec& function, const Call& call) {
   std::string summary;
   for (size_t i = 0; i < function.params.size() && summary.size() < kMaxSummaryBytes; ++i) {
@@ -45,7 +45,7 @@ bool was_refused(const HostError& error) {
 
 std::string bounded_summary(std::string summary) { return bounded(std::move(summary), kMaxSummaryBytes); }
 
-// Reasons and grants quote what programs hand over, which may be long, and cut it inside a character.
+// Reasons and grants quote a program's data, which may be long, and may cut it inside a character.
 std::string bounded_reason(std::string text) { return bounded(std::move(text), kMaxReasonBytes); }
 
 HostResult<void> Call::check_size(uint64_t bytes) const {
@@ -92,7 +92,7 @@ ValueOutcome Dispatcher::call(const FunctionSpec& function, const HostResult<Arg
   return acted;
 }
 
-// Charges, calls the handler and owes for what it did and gave.
+// Charges, calls the handler, and charges afterwards for what it did and returned.
 ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& account) {
   const uint64_t bytes_out = account.bytes_out.value_or(0);
   const uint64_t price = function.cost.base + function.cost.per_byte * bytes_out;
@@ -100,17 +100,17 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for the call")};
   call.work.most = guest_.fuel_left();
   if (function.effect == Effect::kWorld) {
-    // The summary is made now: the arguments may lie where the result will.
+    // The summary is made now: the arguments may be where the result will be written.
     if (account.bytes_out) account.summary = summary_of(function, call);
     account.start = steady_clock::now();
   }
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
   account.parts = std::move(call.parts);
-  // A function that looks at no byte of its arguments made nothing of them.
+  // A function that reads no byte of its arguments allocated nothing for them.
   if (bytes_out >= HostMemory::kLargeBytes && function.cost.per_byte != 0) return_freed_memory();
   if (call.work.is_too_much()) {
-    // The call will be made again. What it did by then was done all the same.
+    // The call will be repeated. What it has done so far remains done.
     if (account.parts) record_parts(function, account);
     guest_.fall_short(price);
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for what the call does")};
@@ -125,7 +125,7 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   return {CallEnd::kReturn, std::move(value)};
 }
 
-// Keeps why the call failed (null: it did not), and what it did to the world.
+// Records why the call failed (null: it did not), and its effects.
 void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Account account) {
   history_.last_error = error != nullptr ? *error : HostError{Errno::kOk, {}, {}};
   history_.last_error.reason = bounded_reason(std::move(history_.last_error.reason));
@@ -140,7 +140,7 @@ void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Ac
           was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
 }
 
-// Each has the same share of the call's time.
+// Each has an equal share of the call's time.
 void Dispatcher::record_parts(const FunctionSpec& function, Account& account) {
   const auto latency =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
@@ -160,7 +160,7 @@ void Dispatcher::record_part(CallRecord made, CallPart part) {
   record(std::move(made));
 }
 
-// Reads the strings' bounds only: their bytes are looked at when they are paid for.
+// Reads only the strings' bounds: their bytes are read once they are paid for.
 HostResult<uint64_t> Dispatcher::decode(const FunctionSpec& function, std::span<const uint64_t> arguments,
                                         Call& call) {
   uint64_t bytes = 0;
@@ -183,7 +183,7 @@ HostResult<Value> Dispatcher::perform(const FunctionSpec& function, Call& call) 
       return refuse(Errno::kInvalid,
                     std::string(function.params[i].name) + " is not UTF-8 at byte " + std::to_string(at));
   }
-  // Libraries throw when memory runs out or a value surprises them; no program may bring the host down.
+  // Libraries throw when memory runs out or a value is unexpected; no program may crash the host.
   try {
     return function.handler(call);
   } catch (const std::bad_alloc&) {
@@ -219,7 +219,7 @@ CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<vo
   }
   results.back() = done ? 0 : static_cast<uint64_t>(done.error().code);
   if (!done && function.result) {
-    // The empty string, so that a program that forgets to look at errno reads nothing, not something else.
+    // The empty string, so that a program that does not check errno reads nothing, rather than something else.
     results[0] = is_string(*function.result) ? guest_.write_string("").value_or(0) : 0;
   }
   return {};

@@ -1,11 +1,11 @@
-// The one path that every call of a host function takes.
+// The common path of every call of a host function.
 //
 //   decode the arguments ─▶ charge fuel ─▶ handler ─▶ (broker) ─▶ write the result ─▶ record
 //
-// Fuel for the call and for what it takes in is charged before anything happens, so that a
-// program without it can be paused and the call made again; fuel for what the call gives is
-// owed afterwards, for its size was not known. What a handler does besides (host/work.h) ends with
-// the program's fuel: the call then was not made, and can be made again with more.
+// Fuel for the call and for its input is charged before anything happens, so that a program without it can be paused
+// and the call repeated; fuel for its output is owed afterwards, since the size was not known. Other work of a
+// handler (host/work.h) ends when the program's fuel does: the call then was not made, and can be repeated with
+// more.
 //
 // Threads: one at a time.
 #pragma once
@@ -25,11 +25,11 @@ namespace membrane::host {
 
 struct CallOutcome {
   CallEnd end = CallEnd::kReturn;
-  HostError error;  // why, unless end is kReturn or kExit
+  HostError error;  // the reason, unless end is kReturn or kExit
 };
 
-// Arguments that do not lie in the program's memory: each in the place of its parameter, strings
-// among `strings` (borrowed for the call), numbers among `bits` as the engine's slots have them.
+// Arguments that are not in the program's memory: each at the index of its parameter, strings in `strings` (borrowed
+// for the call), numbers in `bits` in the form of the engine's slots.
 struct Arguments {
   std::array<std::string_view, kMaxParams> strings{};
   std::array<uint64_t, kMaxParams> bits{};
@@ -37,27 +37,27 @@ struct Arguments {
 
 struct ValueOutcome {
   CallEnd end = CallEnd::kReturn;  // kReturn, kExit, kOutOfFuel or kOutOfOutput
-  HostResult<Value> value;         // what the function gave, or why it failed, also when it has no errno
+  HostResult<Value> value;         // the function's result, or why it failed, even if it has no errno
 };
 
-// What a line shows of its call's arguments, in bytes before they are repaired, and of why it failed.
+// Bounds on a line's summary of arguments, in bytes before repair, and on its reason.
 inline constexpr size_t kMaxSummaryBytes = 200, kMaxReasonBytes = 1'000;
-// Cut to that, with "…" where something is missing, and UTF-8.
+// Cut to the bound, with "…" where something is missing, and UTF-8.
 std::string bounded_summary(std::string summary);
 std::string bounded_reason(std::string text);
 
-// Nothing of it left the machine: it was refused before anything happened.
+// Whether the call was refused before anything happened, so that nothing left the machine.
 bool was_refused(const HostError& error);
 
-// A line of the report: a call that reached for the world.
+// A line of the report: a call with access to the outside world.
 struct CallRecord {
   std::string name;  // "http.get"
   Errno code = Errno::kOk;
   std::string reason = {};     // why it was refused or failed
-  std::string grant = {};      // what would allow it
-  std::string arguments = {};  // for people: its texts and numbers, cut short
-  uint64_t bytes_in = 0;       // to the program
-  uint64_t bytes_out = 0;      // from the program; 0 when the call was refused before anything happened
+  std::string grant = {};      // the grant that would allow it
+  std::string arguments = {};  // for people: its strings and numbers, truncated
+  uint64_t bytes_in = 0;       // received by the program
+  uint64_t bytes_out = 0;      // sent by the program; 0 when the call was refused before anything happened
   uint64_t latency_us = 0;
 
   [[nodiscard]] bool allowed() const { return code != Errno::kAccess; }
@@ -66,19 +66,19 @@ struct CallRecord {
   }
 };
 
-// Begins the reason of a call whose handler threw.
+// Prefix of the reason of a call whose handler threw.
 inline constexpr std::string_view kCapabilityFailed = "the capability failed: ";
-// Of a call for which the process that runs the program had no memory.
+// For a call that the process which runs the program had no memory for.
 inline constexpr std::string_view kNoMemoryForCall = "the host has no memory for the call";
 
 class Dispatcher {
  public:
-  // What it remembers between the calls of one run: enough to go on elsewhere.
+  // State between the calls of one run: enough to continue elsewhere.
   struct History {
     CapabilityState state;
     std::vector<CallRecord> records;
-    uint64_t malformed = 0;     // of the records
-    uint64_t record_bytes = 0;  // their texts
+    uint64_t malformed = 0;     // number among the records
+    uint64_t record_bytes = 0;  // size of their texts
     uint64_t records_dropped = 0;
     HostError last_error{Errno::kOk, {}, {}};
     std::optional<CallRecord> denial;  // the last call that no grant allowed
@@ -87,25 +87,26 @@ class Dispatcher {
   // Both are borrowed, and must outlive the dispatcher.
   Dispatcher(Guest& guest, Broker& broker) : guest_(guest), broker_(broker) {}
 
-  // `arguments` and `results` are the 64-bit slots of the engine, as many as
-  // wasm_signature_of(function) has; i32 in the low half, f64 as its bits.
+  // `arguments` and `results` are 64-bit slots of the engine, as many as wasm_signature_of(function) has; i32 in the
+  // low half, f64 as its bits.
   CallOutcome call(const FunctionSpec& function, std::span<const uint64_t> arguments,
                    std::span<uint64_t> results);
 
-  // The same call for a program that hands over values and no pointers (host/door.h). What is wrong
-  // with the arguments is told instead of them, and is paid for and recorded as any failure is.
+  // The same call for a program that passes values instead of pointers (host/door.h). Errors in the arguments are
+  // passed in their place, and are paid for and recorded like any failure.
   ValueOutcome call(const FunctionSpec& function, const HostResult<Arguments>& arguments);
 
-  // Adds a call that somebody else made: of a function of the embedder's own.
+  // Adds a call of one of the embedder's own functions.
   void record(CallRecord record);
-  // The same, for whoever knows himself what was denied: last_denial() stays as it is.
+  // The same for a caller that tracks denials itself: last_denial() stays unchanged.
   void list(CallRecord record);
 
   static constexpr size_t kMaxRecords = 10'000;
   static constexpr size_t kMaxMalformedRecords = 1'000;
-  static constexpr size_t kMaxRecordBytes = 2u << 20;  // of all their texts
-  // In order; past kMaxRecords or kMaxRecordBytes only counted. So are calls with malformed arguments (EFAULT, EINVAL)
-  // past kMaxMalformedRecords: they need not be paid for and did nothing, and must not push out what did.
+  static constexpr size_t kMaxRecordBytes = 2u << 20;  // bound on all their texts
+  // In order; beyond kMaxRecords or kMaxRecordBytes calls are only counted. So are calls with malformed arguments
+  // (EFAULT, EINVAL) beyond kMaxMalformedRecords: they need not be paid for and had no effect, and must not displace
+  // those that did.
   [[nodiscard]] const std::vector<CallRecord>& records() const { return history_.records; }
   [[nodiscard]] uint64_t records_dropped() const { return history_.records_dropped; }
   // The last call that no grant allowed, or null: a program that then traps was denied.
@@ -113,17 +114,17 @@ class Dispatcher {
     return history_.denial ? &*history_.denial : nullptr;
   }
 
-  // Why the last call failed, whatever it reached for; kOk when it did not. Who checks an errno
-  // right behind the call (as "!" does) finds the words for it here.
+  // Why the last call failed, of whatever kind; kOk when it succeeded. Code that checks an errno right after the
+  // call (as "!" does) finds the words for it here.
   [[nodiscard]] const HostError& last_error() const { return history_.last_error; }
 
   [[nodiscard]] CapabilityState& state() { return history_.state; }
   [[nodiscard]] const History& history() const { return history_; }
-  // `history` may be one that was thawed: the bytes of its records are counted here.
+  // `history` may come from a thawed run: the bytes of its records are counted here.
   void go_on_from(History history);
 
  private:
-  // What a call is paid and recorded by, from its beginning to its end.
+  // What a call is paid and recorded by, from start to end.
   struct Account {
     HostResult<uint64_t> bytes_out;  // of the arguments' strings; or why they are malformed
     uint64_t bytes_in = 0;

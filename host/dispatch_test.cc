@@ -13,13 +13,13 @@ namespace {
 
 constexpr uint64_t kOutside = 0xFFFF'FF00;
 
-// In place: a guest's account of the host's memory points to the guest, so guests are not assigned.
+// In place: a guest's account of host memory points to the guest, so guests are not assigned.
 void replace_guest(Machine& machine, uint32_t pages, uint32_t max_pages) {
   std::destroy_at(&machine.guest);
   std::construct_at(&machine.guest, pages, max_pages);
 }
 
-// Each function, with each string parameter in turn outside the memory.
+// Each function, with each string parameter in turn outside of the memory.
 TEST(Dispatch, APointerOutsideTheMemoryIsEfaultOrATrapForEveryFunction) {
   for (const Capability& capability : capabilities()) {
     for (const FunctionSpec& function : capability.functions) {
@@ -122,7 +122,7 @@ TEST(Dispatch, FuelIsBaseAndBytesTakenAndGiven) {
   const uint64_t before = machine.guest.fuel;
   EXPECT_EQ(machine.text("str.concat", {"abc", "de"}), "abcde");
   EXPECT_EQ(before - machine.guest.fuel, 20u + 5 + 5);
-  machine.guest.fuel = 27;  // enough to begin, not for the result
+  machine.guest.fuel = 27;  // enough to start, but not for the result
   EXPECT_EQ(machine.text("str.concat", {"abc", "de"}), "abcde");
   EXPECT_EQ(machine.guest.fuel, 0u);
 }

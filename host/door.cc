@@ -16,22 +16,22 @@ namespace {
 
 using nlohmann::json;
 
-// Past it a double has no place for every integer.
+// Above it a double does not represent every integer.
 constexpr int64_t kMaxPlainInteger = 1ll << 53;
-// {"call":…, "arguments":[{"base64":…}]} is no deeper, and has no more values.
+// {"call":…, "arguments":[{"base64":…}]} is not nested more deeply, and has no more values.
 constexpr JsonLimits kCallLimits{.bytes = Door::kMaxRequestBytes, .depth = 3, .values = 64};
-// {"session":…, "path":…} neither.
+// Nor is {"session":…, "path":…}.
 constexpr JsonLimits kAskLimits{.bytes = 64u << 10, .depth = 1, .values = 8};
 
 // --- reading -----------------------------------------------------------------------------
 
-// Which kind of request it is: the first member's name, and its value where that is a text.
+// The kind of a request: the first member's name, and its value if that is a string.
 struct Kind {
   std::string name;
   std::string text;
 };
 
-// What begins the text, after blanks.
+// Takes the character from the start of the text, after white space.
 bool take(std::string_view& text, char c) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t\n\r"), text.size()));
   if (!text.starts_with(c)) return false;
@@ -39,7 +39,7 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-// A short string that begins the text; "" for anything else.
+// Takes a short string from the start of the text; "" for anything else.
 std::string take_string(std::string_view& text) {
   constexpr size_t kMaxBytes = 32;
   if (!take(text, '"')) return "";
@@ -50,7 +50,7 @@ std::string take_string(std::string_view& text) {
   return std::string(content);
 }
 
-// Looks at the beginning only: the rest is read by what takes the request. The words have no escapes.
+// Reads only the beginning: the code that handles the request reads the rest. The words have no escapes.
 Kind kind_of(std::string_view request) {
   Kind kind;
   if (!take(request, '{')) return kind;
@@ -71,13 +71,13 @@ HostResult<json> parse_call(std::string_view request, uint64_t memory_bytes) {
   return parsed;
 }
 
-// The text of {"base64":"…"} and the like: an object with this one member.
+// The string in {"base64":"…"} and similar: an object with only this member.
 const std::string* only_member(const json& value, const char* name) {
   if (!value.is_object() || value.size() != 1 || !value.contains(name)) return nullptr;
   return value[name].get_ptr<const std::string*>();
 }
 
-// Takes it out of the value.
+// Moves it out of the value.
 HostResult<std::string> string_of(json& value) {
   if (auto* text = value.get_ptr<std::string*>()) return std::move(*text);
   if (const std::string* encoded = only_member(value, "base64")) {
@@ -113,7 +113,7 @@ HostResult<double> double_of(const json& value) {
   return refuse(Errno::kInvalid, "is not a number");
 }
 
-// The slot of a number, as the engine has it; of a string its bytes, in `string`.
+// The slot of a number, in the engine's form; for a string its bytes, in `string`.
 HostResult<uint64_t> slot_of(Type type, json& value, std::string& string) {
   switch (type) {
     case Type::kText:
@@ -177,7 +177,7 @@ json json_of(Value value) {
   return nullptr;
 }
 
-// Messages quote what the program hands over, which may be long.
+// Messages quote a program's data, which may be long.
 std::string shortly(std::string_view text, size_t most_bytes) {
   return std::string(text.substr(0, utf8_cut(text, most_bytes))) + (text.size() > most_bytes ? "…" : "");
 }
@@ -191,9 +191,9 @@ std::string error_answer(const HostError& error) {
                           {"grant", shortly(error.grant, kMaxMessageBytes)}}}});
 }
 
-// What is not there, and what was probably meant.
+// The unknown name, and what was probably meant.
 HostError unknown(const std::string& asked) {
-  constexpr size_t kMaxNameBytes = 64;  // what is longer is like none that there is
+  constexpr size_t kMaxNameBytes = 64;  // a longer name is not similar to any known one
   const std::string name = shortly(asked, kMaxNameBytes);
   const auto selection = select(name);
   if (selection && selection->capability->is_of_memory)
@@ -202,7 +202,7 @@ HostError unknown(const std::string& asked) {
   return {Errno::kNotFound, selection.error().message + ". " + selection.error().hint, {}};
 }
 
-// Null also for one that works on the program's own memory: the callers here have no addresses.
+// Null also for one that works on the program's own memory: callers here have no addresses.
 const FunctionSpec* function_named(std::string_view name) {
   const size_t dot = name.find('.');
   const Capability* capability = find_capability(name.substr(0, dot));
@@ -224,20 +224,20 @@ std::string Door::answer(std::string_view request, bool may_wait) {
     return "";
   }
   std::string answer;
-  // Libraries throw where there is no memory.
+  // Libraries throw when there is no memory.
   try {
     answer = answer_any(request, may_wait);
   } catch (const std::bad_alloc&) {
     answer = error_answer(HostError{Errno::kNoMemory, "the host has no memory for the request", {}});
   }
   if (request.size() >= HostMemory::kLargeBytes) return_freed_memory();
-  // What was not done is not paid for: it is asked again.
+  // A request that was not done is not paid for: it is repeated.
   if (end_ != CallEnd::kOutOfFuel && end_ != CallEnd::kWaits)
     guest_.owe((is_prepaid ? 0 : price) + kCost.per_byte * answer.size());
   return answer;
 }
 
-// The value as JSON, when there is room for it: while it is made, and until the program has read it.
+// The value as JSON, if there is room for it: while it is made, and until the program has read it.
 std::string Door::answer_of(Value value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     const uint64_t size = std::max(json_text_bytes(*text), text->size() / 3 * 4 + 4);
@@ -254,7 +254,7 @@ std::string Door::answer_any(std::string_view request, bool may_wait) {
   if (request.size() > kMaxRequestBytes)
     return error_answer(HostError{
         Errno::kTooBig, "the request is larger than " + std::to_string(kMaxRequestBytes) + " bytes", {}});
-  // Who hands it over may have made a copy of it.
+  // The caller may have made a copy of it.
   const HostMemory::Use use(guest_.host_memory(), request.size());
   const Kind kind = kind_of(request);
   if (kind.name == "call" || kind.name == "arguments") return answer_call(request);

@@ -1,6 +1,6 @@
-// Capabilities for programs in languages: requests and answers are JSON, whatever carries
-// them (the device /dev/membrane, a host callback). The calls are those that WebAssembly
-// makes: the same checks, fuel, broker, records and refusals (host/dispatch.h).
+// Capabilities for programs in languages: requests and answers are JSON, whatever carries them (the device
+// /dev/membrane, a host callback). The calls are the same as those of WebAssembly: the same checks, fuel, broker,
+// records and refusals (host/dispatch.h).
 //
 //   {"call":"http.get","arguments":["https://…"]}
 //       {"value":"…"}            null for a function that gives nothing
@@ -25,8 +25,7 @@
 //   {"integer":"9007199254740993"}  an integer past 2^53, which not every language's JSON keeps
 //   {"number":"nan"}             also "inf" and "-inf"
 //
-// The first member says what a request is. One that is malformed is answered with EINVAL, and does
-// nothing.
+// The first member determines the kind of a request. A malformed one is answered with EINVAL, and does nothing.
 //
 // Threads: one at a time.
 #pragma once
@@ -39,28 +38,28 @@
 
 namespace membrane::host {
 
-// Who has code for an interpreter, and wants what comes of it.
+// Provides code to an interpreter, and receives the results.
 class DoorSession {
  public:
   virtual ~DoorSession() = default;
   // The next turn, as JSON.
   virtual HostResult<std::string> next() = 0;
-  // `request` is the whole request, not yet parsed beyond its "session"; `memory` bounds what parsing
-  // and keeping it takes.
+  // `request` is the whole request, parsed only up to its "session"; `memory` bounds what parsing and keeping it
+  // takes.
   virtual HostResult<void> take_result(std::string_view request, HostMemory& memory) = 0;
-  // The next bytes of the program's input, when a turn says that it has some; "" at its end.
+  // The next bytes of the program's input, if the turn has any; "" at its end.
   virtual HostResult<std::string> read_input() { return std::string(); }
-  // A file that the program may read: of its own, or of a grant.
+  // A file that the program may read: its own, or from a grant.
   virtual HostResult<std::string> read_file(std::string_view path) {
     return refuse(Errno::kUnsupported, "there are no files, so no " + std::string(path));
   }
-  // An answer as JSON. `end` is kReturn, kOutOfFuel (nothing was done that cannot be done again), kOutOfOutput or kWaits; the
-  // last three have no answer.
+  // An answer as JSON. `end` is kReturn, kOutOfFuel (it did nothing that cannot be repeated), kOutOfOutput or
+  // kWaits; the last three have no answer.
   struct JsonAnswer {
     std::string json;
     CallEnd end = CallEnd::kReturn;
   };
-  // Of functions of the embedder. `may_wait`: the program can be paused in this request.
+  // For functions of the embedder. `may_wait`: the program can be paused in this request.
   virtual HostResult<JsonAnswer> call_functions(std::string_view /*request*/, bool /*may_wait*/) {
     return refuse(Errno::kUnsupported, "there are no functions of the embedder");
   }
@@ -70,24 +69,24 @@ class DoorSession {
 
 class Door {
  public:
-  // What a request costs beside the call that it makes: for each byte of it and of its answer.
+  // The cost of a request in addition to its call: for each byte of it and of its answer.
   static constexpr Cost kCost{.base = 20, .per_byte = 1};
-  // A longer request is paid before it is read.
+  // A longer request is paid for before it is read.
   static constexpr size_t kMaxOwedBytes = 64u << 10;
   static constexpr size_t kMaxRequestBytes = 64u << 20;
 
-  // All are borrowed, and must outlive the door. Without a session its requests are ENOTSUP.
+  // All are borrowed, and must outlive the door. Without a session its requests return ENOTSUP.
   Door(Guest& guest, Dispatcher& dispatcher, DoorSession* session = nullptr)
       : guest_(guest), dispatcher_(dispatcher), session_(session) {}
 
-  // The answer; "" when the program does not go on after the request (see end()). After kOutOfFuel and kWaits nothing was
-  // done, but reading a long request may have been paid: give that back, and with more fuel, or the embedder's answer, hand over
-  // the same request again. `may_wait`: see DoorSession::call_functions().
-  // A request and its answer need memory of the host, of which a sandbox has so much (host_memory.h): E2BIG, ENOMEM.
+  // The answer; "" when the program does not continue after the request (see end()). After kOutOfFuel and kWaits
+  // nothing was done, but reading a long request may have been paid: refund that, and with more fuel, or the
+  // embedder's answer, pass the same request again. `may_wait`: see DoorSession::call_functions(). A request and its
+  // answer need host memory, which is limited per sandbox (host_memory.h): E2BIG, ENOMEM.
   std::string answer(std::string_view request, bool may_wait = true);
   // How the last request ended: kReturn, kExit, kOutOfFuel, kWaits or kOutOfOutput.
   [[nodiscard]] CallEnd end() const { return end_; }
-  // Whether it was for a turn, told the result of one, or called functions of the embedder.
+  // Whether it requested a turn, sent a turn's result, or called functions of the embedder.
   [[nodiscard]] bool was_of_turn() const { return was_of_turn_; }
 
  private:

@@ -10,7 +10,7 @@ using namespace membrane::host;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view request(reinterpret_cast<const char*>(data), size);
-  static const Journal nothing;  // a world that answers nothing: what reaches it fails
+  static const Journal nothing;  // a world that answers nothing: requests that reach it fail
   BrokerGate gate = BrokerGate::to_journal(nothing);
   VectorGuest guest;
   Dispatcher dispatcher(guest, gate);
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (door.end() != CallEnd::kReturn) return 0;
   const auto parsed = nlohmann::json::parse(answer, nullptr, false);
   if (!parsed.is_object()) std::abort();
-  // What was refused as malformed did nothing.
+  // A request that was refused as malformed did nothing.
   if (parsed.contains("error") && parsed["error"]["errno"] == "EINVAL" && !guest.stdout_text.empty())
     std::abort();
   return 0;

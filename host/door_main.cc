@@ -1,5 +1,5 @@
-// A door for the guests' tests: requests on stdin, answers on stdout, each behind its length in
-// decimal digits and a line break. The world behind is one of memory, with a page at http://h/.
+// A door for the guests' tests: requests on stdin, answers on stdout, each preceded by its length in decimal digits
+// and a newline. The world behind it is in memory, with a page at http://h/.
 #include <iostream>
 
 #include "host/door.h"

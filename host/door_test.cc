@@ -283,7 +283,7 @@ TEST_F(DoorTest, ASessionIsAskedAndTold) {
   EXPECT_EQ(json::parse(alone.answer(R"({"session":"next"})"))["error"]["errno"], "ENOTSUP");
 }
 
-// Each function of the registry, with arguments of its types: an answer that is JSON, always.
+// Each function of the registry, with arguments of its types: the answer is always JSON.
 TEST_F(DoorTest, EveryFunctionCanBeCalled) {
   for (const Capability& capability : capabilities()) {
     for (const FunctionSpec& function : capability.functions) {

@@ -1,5 +1,5 @@
-// The error numbers that host functions give to a program, and the words that the
-// report gives to a person. Data: errnos.def. Result 0 is success.
+// The error numbers that programs get from host functions, and the text that the report shows to a person. Data:
+// errnos.def. Result 0 is success.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ enum class Errno : int32_t {
 #undef ERRNO
 };
 
-std::string_view name_of(Errno code);  // "EACCES"; "EUNKNOWN" for a number that is none
+std::string_view name_of(Errno code);  // "EACCES"; "EUNKNOWN" for an unknown number
 std::optional<Errno> errno_named(std::string_view name);
 std::string_view describe(Errno code);  // the sentence
 
-// Why a call failed. The number reaches the program; the words reach the report.
+// Why a call failed. The program gets the number; the report gets the text.
 struct HostError {
   Errno code = Errno::kHost;
-  std::string reason;  // one sentence, for the report: what was asked and why it was refused
+  std::string reason;  // one sentence, for the report: the request and why it was refused
   std::string grant;   // for kAccess: the flag or policy line that would allow it, e.g.
                        // "--allow 'http:GET:https://example.org/*'"; else empty
-  bool acted = false;  // something had been sent or done by then: it was not refused before anything happened
+  bool acted = false;  // something had been sent or done already: it was not refused before anything happened
 };
 
 template <typename T>

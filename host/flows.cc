@@ -22,13 +22,13 @@ bool leaves(std::string_view function) {
   return function == "http.request" || function == "ai.complete" || function == "ai.embed";
 }
 
-// Method and URL; of a model nothing, since its text is what leaves.
+// Method and URL; nothing for a model, since its text is what leaves.
 std::string target_of(std::string_view function, std::span<const std::string_view> arguments) {
   if (function == "http.request") return cut(std::string(arguments[0]) + " " + std::string(arguments[1]));
   return leaves(function) || arguments.empty() ? "" : cut(arguments[0]);
 }
 
-// Which of a request's arguments are paths that it looks at or changes, by their digits.
+// Which of a request's arguments are paths that it reads or changes, as digits.
 std::string_view paths_of(std::string_view function) {
   if (function == "fs.rename" || function == "fs.link") return "01";
   if (function == "fs.symlink") return "1";
@@ -52,7 +52,7 @@ uint64_t bytes_of(std::string_view function, std::span<const std::string_view> a
 }
 
 // "fs.read of /inbox/a.txt (call 2) and 3 more"
-std::string told(const FlowReads& reads) {
+std::string described(const FlowReads& reads) {
   if (reads.first.empty()) return "nothing";
   const FlowRead& first = reads.first.front();
   std::string text = first.function + (first.target.empty() ? "" : " of " + first.target);
@@ -71,7 +71,7 @@ void add(FlowReads& reads, FlowRead read) {
   else ++reads.more;
 }
 
-// Joining what was joined before changes nothing.
+// Joining the same reads again changes nothing.
 void join(FlowReads& reads, const FlowReads& others) {
   uint64_t without_room = 0;
   for (const FlowRead& read : others.first) {
@@ -145,7 +145,7 @@ FlowsShared::~FlowsShared() {
 
 FlowGuard::FlowGuard(const policy::Policy& policy, std::shared_ptr<Flows> flows, Approve approve)
     : policy_(policy), flows_(std::move(flows)), approve_(std::move(approve)) {
-  // What cannot be parsed grants nothing (local_broker.h).
+  // A URL that cannot be parsed grants nothing (local_broker.h).
   for (const policy::HttpGrant& grant : policy_.http)
     if (auto url = policy::UrlGrant::parse(grant.url))
       http_.push_back({grant, *std::move(url), policy::marks_of(policy_, grant)});
@@ -194,8 +194,8 @@ HostError FlowGuard::refusal(const FlowState& state, Leaving decision) const {
   if (decision == Leaving::kUnanswered) why += ", and nobody answered";
   if (decision == Leaving::kUnasked)
     why += ", and nobody is asked more than " + std::to_string(kMostQuestions) + " times in a run";
-  why += ": what was read is private (" + told(state.private_reads) + ") and of untrusted origin (" +
-         told(state.untrusted_reads) + ").";
+  why += ": what was read is private (" + described(state.private_reads) + ") and of untrusted origin (" +
+         described(state.untrusted_reads) + ").";
   return {Errno::kAccess, std::move(why), {}};
 }
 
@@ -269,9 +269,9 @@ ReadMarks FlowGuard::marks_of_http(std::string_view method, std::string_view tex
   return rule ? (*rule)->marks : ReadMarks{};
 }
 
-// A hop was granted. Where a secret was hidden in its URL, it may have been by any grant.
+// The hop was granted. If a secret was hidden in its URL, it may have been by any grant.
 ReadMarks FlowGuard::marks_of_hop(const HttpHop& hop) const {
-  constexpr std::string_view kHidden = "********";  // as many as the shortest secret has
+  constexpr std::string_view kHidden = "********";  // as long as the shortest secret
   if (hop.url.find(kHidden) == std::string::npos) {
     const auto url = policy::parse_url(hop.url);
     if (url)
@@ -294,7 +294,7 @@ std::vector<HttpHop> FlowGuard::heard_besides(std::span<const std::string_view> 
   return is_usual ? std::vector<HttpHop>() : heard_;
 }
 
-// Null: no grant rules the path.
+// Null: no grant covers the path.
 const FlowGuard::MarkedFs* FlowGuard::rule_of(const Components& path) const {
   const MarkedFs* best = nullptr;
   for (const MarkedFs& rule : fs_)
@@ -303,7 +303,7 @@ const FlowGuard::MarkedFs* FlowGuard::rule_of(const Components& path) const {
   return best;
 }
 
-// That a grant's own directory is there says nothing; how large its own file is does.
+// The existence of a grant's own directory reveals nothing; the size of its own file does.
 ReadMarks FlowGuard::marks_of_path(std::string_view text, bool is_look_at_directory) const {
   const auto path = parse_guest_path(text);
   const MarkedFs* const rule = path ? rule_of(*path) : nullptr;
@@ -312,19 +312,20 @@ ReadMarks FlowGuard::marks_of_path(std::string_view text, bool is_look_at_direct
   return is_look_at_directory && is_root ? ReadMarks{} : rule->marks;
 }
 
-// A change that fails says what stands at its paths, as a look at them does; and so does a look that fails for anything
-// but an absence. What the policy or a budget refuses says nothing.
+// A change that fails reveals what is at its paths, like reading their status; and so does a failed status request,
+// except for an absence. A refusal by the policy or a budget reveals nothing.
 ReadMarks FlowGuard::marks_of_failure(std::string_view function, std::span<const std::string_view> arguments,
                                       Errno code) const {
   if (code == Errno::kNotFound || code == Errno::kBudget || code == Errno::kUnsupported) return {};
   ReadMarks marks;
   for (const char digit : paths_of(function)) {
     const auto at = static_cast<size_t>(digit - '0');
-    const std::string_view text = at < arguments.size() ? arguments[at] : "";  // a journal may say anything
+    const std::string_view text =
+        at < arguments.size() ? arguments[at] : "";  // a journal may contain anything
     const auto path = parse_guest_path(text);
     const MarkedFs* const rule = path ? rule_of(*path) : nullptr;
     if (rule == nullptr) continue;
-    // Where there are links, they are followed before it is known which grant rules.
+    // With links, they are followed before it is known which grant applies.
     const bool may = only_looks(function, arguments) || rule->grant.mode == policy::FsMode::kWrite;
     if (may || rule->grant.links || code != Errno::kAccess) marks = marks | marks_of_path(text, true);
   }
@@ -336,26 +337,26 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
   const bool is_ok = answer.error == nullptr;
   if (function == "http.request") {
     if (!heard_.empty()) return {};  // hear() has counted it
-    // How a request failed is something that a server said, unless it never came so far.
+    // How a request failed is information from a server, unless it never got that far.
     const Errno code = is_ok ? Errno::kOk : answer.error->code;
     if (code == Errno::kConnection || code == Errno::kInvalid) return {};
     if (!is_ok && answer.error->reason.starts_with(kTrifectaRule)) return {};
     ReadMarks marks = marks_of_http(arguments[0], arguments[1]);
     if (answer.final_url.empty() || answer.final_url == arguments[1]) return marks;
-    // A redirect may have made it a GET.
+    // A redirect may have changed it to a GET.
     return marks | marks_of_http(arguments[0], answer.final_url) | marks_of_http("GET", answer.final_url);
   }
   if (function == "sql.query") {
-    // An error can depend on what stands in the database, too.
+    // An error can depend on the content of the database, too.
     const auto grant = std::ranges::find(policy_.sql, arguments[0], &policy::SqlGrant::name);
     return grant == policy_.sql.end() ? ReadMarks{} : policy::marks_of(policy_, *grant);
   }
-  // How large a file is, too: a worker says itself how much it has room for.
+  // The size of a file is, too: a worker itself says how much it has room for.
   if (function == "fs.read" && !is_ok &&
       (answer.error->code == Errno::kTooBig || answer.error->code == Errno::kNoMemory))
     return marks_of_path(arguments[0], false);
   if (!is_ok) return marks_of_failure(function, arguments, answer.error->code);
-  // That a key or a file is there says something, also when it is empty.
+  // The existence of a key or a file is information, even if it is empty.
   if (!answer.has_content && function != "kv.get" && function != "fs.read") return {};
   if (function == "kv.get" || function == "kv.keys")
     return policy_.kv ? policy::marks_of(policy_, *policy_.kv) : ReadMarks{};
@@ -365,7 +366,7 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
   if (function == "fs.open") {
     const ReadMarks marks = marks_of_path(arguments[0], false);
     const auto has = [&](char flag) { return arguments[1].find(flag) != std::string_view::npos; };
-    const bool is_new = has('t') || (has('x') && has('c'));  // exclusive alone opens what is there
+    const bool is_new = has('t') || (has('x') && has('c'));  // only exclusive creation guarantees a new file
     if (!is_new) return marks;
     // It was empty; others may write to it before it is read.
     if (answer.handle) new_files_[*answer.handle] = marks;

@@ -1,15 +1,15 @@
-// The trifecta rule while a program runs: what was read so far of private data and of text of untrusted origin, and
+// The trifecta rule while a program runs: which private data and which text of untrusted origin have been read, and
 // whether a request may still leave (policy/trifecta.h).
 //
 //   BrokerGate ─ before a request that leaves ─▶ FlowGuard::may_leave(): goes, or is refused; a person may be asked
 //              ─ after each answer ───────────▶ FlowGuard::note(): which reads it was
 //   Flows: what was read, for as long as a session and its kin live
 //
-// Egress is every request over HTTP, whatever its method, and every question to a model: both reach another party. What is
-// written to files and stores stays with the owner; reading it back has the marks of its place. What never leaves through a
-// broker (output, the result, files of the sandbox's own) goes to whoever runs the program.
+// Egress is every request over HTTP, whatever its method, and every question to a model: both reach another party.
+// Writes to files and stores stay with the owner; reading them back has the marks of their place. What does not
+// leave through a broker (output, the result, files of the sandbox's own) goes to the caller who runs the program.
 //
-// Nothing is ever unread: marks are only added.
+// Reads are never forgotten: marks are only added.
 #pragma once
 
 #include <atomic>
@@ -35,15 +35,14 @@
 namespace membrane::host {
 
 struct FlowRead {
-  uint64_t call =
-      0;  // the number of the request, from 1, in its session; 0: input, or what another session read
-  std::string function;  // of the broker, as a journal has it; "input"
-  std::string target;    // cut, and UTF-8
+  uint64_t call = 0;     // index of the request in its session, from 1; 0: input, or read by another session
+  std::string function;  // the broker's function, as in a journal; "input"
+  std::string target;    // truncated, and UTF-8
 
   friend bool operator==(const FlowRead&, const FlowRead&) = default;
 };
 
-// Reads of one kind: the first ones, and how many more there were.
+// Reads of one kind: the first ones, and the number of further ones.
 struct FlowReads {
   static constexpr size_t kMost = 16;
   std::vector<FlowRead> first;
@@ -52,7 +51,7 @@ struct FlowReads {
   friend bool operator==(const FlowReads&, const FlowReads&) = default;
 };
 
-// What a session takes along when it is kept, forked or frozen.
+// The part of a session's state that is saved, forked or frozen with it.
 struct FlowState {
   uint64_t calls = 0;
   FlowReads private_reads, untrusted_reads;
@@ -60,7 +59,7 @@ struct FlowState {
   [[nodiscard]] bool is_empty() const {
     return calls == 0 && private_reads.first.empty() && untrusted_reads.first.empty();
   }
-  // Both kinds were read: nothing leaves without a yes.
+  // Both kinds were read: nothing leaves without approval.
   [[nodiscard]] bool is_closed() const {
     return !private_reads.first.empty() && !untrusted_reads.first.empty();
   }
@@ -71,15 +70,15 @@ struct FlowState {
   friend bool operator==(const FlowState&, const FlowState&) = default;
 };
 
-// What was read, as another session has it, whose calls have other numbers.
+// The state for another session, whose calls have other numbers.
 FlowState carried(FlowState state);
 
-// Shared by whoever must not be told apart: the contexts of a sandbox, the programs of a conversation with a model.
-// Threads: any.
+// Shared by everything that counts as one party: the contexts of a sandbox, the programs of a conversation with a
+// model. Threads: any.
 class Flows {
  public:
   [[nodiscard]] FlowState state() const;
-  // What is there already stays.
+  // Existing reads stay.
   void add(const FlowState& state);
   void add(policy::ReadMarks marks, const FlowRead& read);
 
@@ -88,11 +87,11 @@ class Flows {
   friend class FlowsShared;
   mutable std::mutex mutex_;
   FlowState state_;
-  std::vector<std::shared_ptr<Flows>> heard_by_;  // what is added goes to these, too
+  std::vector<std::shared_ptr<Flows>> heard_by_;  // additions are passed on to these, too
 };
 
-// As long as it lives, what is read by `own` counts for `other` at once. What either had read counts for both. `other` may be
-// null; it hears of `own`, and must not be heard by others itself.
+// While this object lives, reads in `own` count for `other` at once. Earlier reads of either count for both. `other`
+// may be null; it receives from `own`, and no one may receive from it.
 class FlowsShared {
  public:
   FlowsShared(std::shared_ptr<Flows> own, std::shared_ptr<Flows> other);
@@ -104,84 +103,85 @@ class FlowsShared {
   std::shared_ptr<Flows> own_, other_;
 };
 
-// kUnasked: nobody was asked any more. It is told as kUnanswered is.
+// kUnasked: no one was asked, since the limit of questions was reached. Reported like kUnanswered.
 enum class Leaving : uint8_t { kClosed, kApproved, kRefused, kUnanswered, kUnasked };
 std::string_view name_of(Leaving decision);  // "closed", "approved", "refused", "unanswered"
 
-// A request that would leave, after both kinds were read.
+// A request that would leave after both kinds were read.
 struct FlowEgress {
   uint64_t call = 0;
   std::string function, target;
   Leaving decision = Leaving::kClosed;
 };
 
-// What a report says of a run or a turn.
+// The flows of a run or a turn, for its report.
 struct FlowReport {
   static constexpr size_t kMostEgress = 100;
   FlowState state;  // at its end
   std::vector<FlowEgress> egress;
   uint64_t more_egress = 0;
   std::string
-      unanswered;  // "POST https://example.org/": it waited for a yes until the time was over; "" else
+      unanswered;  // "POST https://example.org/": it waited for approval until the time was up; else ""
 };
 
-// What a person decides about, and until when.
+// What a person decides about, and the deadline.
 struct EgressQuestion {
   std::string function, target;  // "http.request", "POST https://example.org/upload"
-  uint64_t bytes = 0;            // that the request would send
+  uint64_t bytes = 0;            // in the request
   FlowState reads;
   std::chrono::steady_clock::time_point until;
-  const std::atomic<bool>* cancel = nullptr;  // the run is to end; borrowed, and may be null
+  const std::atomic<bool>* cancel = nullptr;  // set when the run must end; borrowed, and may be null
 };
 enum class Approval : uint8_t { kYes, kNo, kNobody };
 using Approve = std::function<Approval(const EgressQuestion&)>;
 
-// Begins the reason of each refusal by the rule.
+// Prefix of the reason of each refusal by the rule.
 inline constexpr std::string_view kTrifectaRule = "The trifecta rule";
 
 // Threads: one at a time.
 class FlowGuard {
  public:
-  // That a run, or a turn, may put to a person. After that the answer is no.
+  // Maximum questions to a person per run or turn. After that the answer is no.
   static constexpr uint64_t kMostQuestions = 100;
 
-  // Copies the policy, which has the rule. `approve` may be null: then nobody says yes.
+  // Copies the policy, which must have the rule. `approve` may be null: then nothing is approved.
   FlowGuard(const policy::Policy& policy, std::shared_ptr<Flows> flows, Approve approve);
 
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
   void begin_turn();
-  // The program is given input.
+  // The program gets input.
   void note_input();
 
-  // The number of the next request.
+  // Starts the next request, with the next number.
   void begin_call();
 
-  // Before a request that leaves acts. A request that the policy does not grant passes: whoever acts refuses it.
+  // Called before a request that leaves. A request that the policy does not grant passes here: the broker refuses
+  // it.
   HostResult<void> may_leave(std::string_view function, std::span<const std::string_view> arguments);
-  // Of a replay: what was decided, by the answer. `was_approved` is the journal's word.
+  // For a replay: the recorded decision, derived from the answer. `was_approved` is from the journal.
   void note_decided(std::string_view function, std::span<const std::string_view> arguments,
                     const HostError* error, bool was_approved);
-  // Whether the last request was let go by a person.
+  // Whether a person approved the last request.
   [[nodiscard]] bool was_approved() const { return was_approved_; }
-  // Of the request that is made: a server was reached (HttpRequest::hear), and what it says counts as read, whatever becomes of
-  // the request. Whether it may be followed where it redirects to: not once private data was read, since that would be a
-  // request of the server's choice.
+  // For the request in progress: a server was reached (HttpRequest::hear), and its response counts as read, whatever
+  // becomes of the request. Returns whether a redirect may be followed: not once private data was read, since the
+  // redirected request is the server's choice.
   bool hear(const HttpHop& hop);
-  // What was heard, for a journal; nothing when it is what the request itself says.
+  // The hops for a journal; nothing when they follow from the request itself.
   [[nodiscard]] std::vector<HttpHop> heard_besides(std::span<const std::string_view> arguments) const;
 
   struct Answer {
     const HostError* error = nullptr;  // null: it succeeded
-    std::string_view final_url = {};   // of http.request, where hear() was not told
+    std::string_view final_url = {};   // for http.request, if hear() was not called
     std::optional<uint64_t> handle = {};
     bool has_content = true;
-    bool is_directory = true;  // of what is looked at; also where that is not known
+    bool is_directory = true;  // for a status request; also true if unknown
   };
   void note(std::string_view function, std::span<const std::string_view> arguments, const Answer& answer);
 
   [[nodiscard]] FlowReport report() const;
 
-  // Why a request would have been stopped, of calls that are over (recorded_calls.h).
+  // Why a recorded request would have been stopped (recorded_calls.h).
   [[nodiscard]] std::optional<HostError> would_stop(std::string_view function,
                                                     std::span<const std::string_view> arguments) const;
 
@@ -224,12 +224,12 @@ class FlowGuard {
   const std::atomic<bool>* cancel_ = nullptr;
   std::map<uint64_t, policy::ReadMarks> new_files_;  // open files that were empty when they were opened
   bool was_approved_ = false;
-  uint64_t call_ = 0;           // the number of the request that is made
-  std::vector<HttpHop> heard_;  // of it
+  uint64_t call_ = 0;           // number of the request in progress
+  std::vector<HttpHop> heard_;  // its hops
   std::vector<FlowEgress> egress_;
   uint64_t more_egress_ = 0;
-  uint64_t asked_ = 0;      // questions of this run or turn
-  std::string unanswered_;  // as FlowReport has it
+  uint64_t asked_ = 0;      // in this run or turn
+  std::string unanswered_;  // see FlowReport
 };
 
 }  // namespace membrane::host

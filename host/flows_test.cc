@@ -139,7 +139,7 @@ TEST_F(Rule, EachHopOfARedirectCounts) {
   EXPECT_EQ(reads.first[0], (FlowRead{1, "http.request", "GET https://web.example/x"}));
 }
 
-// A host name that a stranger chose stands in the error.
+// The error contains a host name that a stranger chose.
 TEST_F(Rule, WhatWasSaidBeforeARequestFailedCounts) {
   for (const Errno code : {Errno::kConnection, Errno::kInvalid, Errno::kAccess, Errno::kProtocol}) {
     world.pages.clear();
@@ -445,7 +445,7 @@ TEST(Input, IsWhatThePolicySays) {
   EXPECT_TRUE(guard.report().state.private_reads.first.empty());
 }
 
-// -- of calls that are over
+// -- recorded calls
 
 TEST_F(Rule, APastRunIsJudgedByEachHop) {
   auto judge = CallJudge::create(policy);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kPreview1 = "wasi_snapshot_preview1";
 
-// How the parts of an import's name are looked at.
+// How the parts of an import's name are compared.
 enum class Match : uint8_t { kIs, kBeginsWith, kAny };
 struct Part {
   Match match;
@@ -30,7 +30,7 @@ constexpr Part kAnything{Match::kAny};
 
 struct Origin {
   Part module, name;
-  std::string_view what;  // the first that fits
+  std::string_view what;  // the first match
 };
 
 constexpr std::string_view kBindgen =
@@ -100,14 +100,14 @@ constexpr std::array kOrigins = {
     Origin{is("env"), begins("Date."), kAssemblyScript},
 };
 
-// Its abort takes message, file, line and column; that of others has no parameters.
+// AssemblyScript's abort takes message, file, line and column; other aborts have no parameters.
 bool is_assembly_script_abort(const wasm::Module& module, const wasm::Import& import) {
   return import.kind == wasm::ExternKind::kFunc && import.module == "env" && import.name == "abort" &&
          module.type_of_function(import.index).params.size() == 4;
 }
 
 bool is_emscripten(const wasm::Import& import) {
-  // What it has minified: module "a", names of one or two letters.
+  // Minified imports: module "a", names of one or two letters.
   if (import.module == "a") return import.name.size() <= 2;
   return import.module == "env" &&
          std::ranges::any_of(kEmscriptenBeginnings,

@@ -1,4 +1,4 @@
-// Modules that were made for something else: what their imports say about it.
+// Recognises modules that were built for another environment, by their imports.
 //
 // Threads: pure functions.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace membrane::host {
 
-// What a module with this import was made for, and how to make one that runs here, in one or two sentences. "" for an
-// import that does not tell.
+// The environment that a module with this import was built for, and how to build one that runs here, in one or two
+// sentences. "" for an unknown import.
 std::string_view made_for(const wasm::Module& module, const wasm::Import& import);
 
 }  // namespace membrane::host

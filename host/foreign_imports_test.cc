@@ -7,7 +7,7 @@
 namespace membrane::host {
 namespace {
 
-// Of a module whose only function takes so many i32.
+// For a module whose only function takes this many i32.
 std::string made_for(std::string module, std::string name, wasm::ExternKind kind = wasm::ExternKind::kFunc,
                      size_t parameters = 4) {
   wasm::Module of;
@@ -52,11 +52,11 @@ TEST(ForeignImports, OfOthersSayNothing) {
   EXPECT_EQ(made_for("env", "abort", wasm::ExternKind::kFunc, 0), "");
 }
 
-// An import that nobody knows is told with the best hint that there is.
+// An unknown import gets the best available hint.
 TEST(ForeignImports, AreInTheFindingOfTheLinker) {
   for (const auto& [module, name, says] : {std::tuple{"a", "b", "Emscripten"},
                                            {"wasi_snapshot_preview1", "fd_writ", "docs/wasi.md"},
-                                           {"env", "sqrt_of", "nobody defined"}}) {
+                                           {"env", "sqrt_of", "undefined symbols"}}) {
     wasm::Module wanted;
     wanted.types.push_back({});
     wanted.imports.push_back({module, name, wasm::ExternKind::kFunc, 0});

@@ -30,7 +30,7 @@ HostResult<std::string_view> Guest::read_string(uint32_t pointer) {
 HostResult<uint32_t> Guest::write_string(std::string_view bytes) {
   if (bytes.size() > kAddressSpaceBytes - kLengthBytes)
     return refuse(Errno::kNoMemory, "the result is larger than a memory");
-  // Growing may move the memory: what lies in it is found again by its offset.
+  // Growing may move the memory: a source inside it is located again by its offset.
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
   const auto base = reinterpret_cast<uintptr_t>(memory().data());
   const bool inside = begin >= base && begin - base < memory().size();

@@ -1,8 +1,8 @@
-// A memory with anything in it, and calls of host functions with any numbers for arguments:
-// no crash, no access outside, and every answer inside the memory.
+// A memory with any contents, and calls of host functions with any numbers as arguments: no crash, no access
+// outside, and every answer inside the memory.
 //
-// Input: a byte for each call that picks the function, then 16-bit arguments; all of the
-// input is also the start of the memory, so that pointers meet lengths of every kind.
+// Input: a byte per call that selects the function, then 16-bit arguments; the whole input is also the start of the
+// memory, so that pointers meet lengths of every kind.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -14,7 +14,7 @@ using namespace membrane::host;
 
 namespace {
 
-// One page that may grow to four; output and fuel as they come.
+// One page that may grow to four; unlimited output and fuel.
 class FuzzGuest : public Guest, private BumpHeap::Space {
  public:
   FuzzGuest(const uint8_t* data, size_t size) : bytes_(65'536), heap_(32'768) {
@@ -62,7 +62,7 @@ std::vector<const FunctionSpec*> all_functions() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<const FunctionSpec*> functions = all_functions();
-  static const Journal nothing;  // a world that answers nothing: what reaches it fails
+  static const Journal nothing;  // a world that answers nothing: requests that reach it fail
   FuzzGuest guest(data, size);
   BrokerGate gate = BrokerGate::to_journal(nothing);
   Dispatcher dispatcher(guest, gate);
@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const Param& param : function.params) {
       uint64_t value = next();
       value |= static_cast<uint64_t>(next()) << 8;
-      // Numbers reach far; pointers stay near the input, or lie far outside.
+      // Numbers can be large; pointers stay near the input, or are far outside.
       if (!is_string(param.type)) value = value << 48 | value;
       if (is_string(param.type) && value > 0xF000) value |= 0xFFFF'0000;
       slots.push_back(value);
@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const CallOutcome outcome = dispatcher.call(function, slots, results);
     if (outcome.end == CallEnd::kOutOfMemory || outcome.end == CallEnd::kOutOfOutput) break;
     if (outcome.end != CallEnd::kReturn || !function.result || !is_string(*function.result)) continue;
-    // With no memory left even for the empty string the pointer is 0.
+    // When there is no memory even for the empty string, the pointer is 0.
     if (results[0] != 0 && !guest.read_string(static_cast<uint32_t>(results[0]))) std::abort();
   }
   return 0;

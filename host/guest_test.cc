@@ -88,7 +88,7 @@ TEST(BumpHeap, GrowsToTheLimitAndNoFurther) {
   EXPECT_EQ(guest.allocate(~0ull - 64).error().code, Errno::kNoMemory);
 }
 
-// A space that can be as large as a memory can: the arithmetic at 4 GiB.
+// A space as large as a memory can be: tests the arithmetic at 4 GiB.
 class AddressSpace : public BumpHeap::Space {
  public:
   [[nodiscard]] uint64_t size_bytes() const override { return size; }

@@ -31,10 +31,10 @@ class VectorGuest : public Guest, private BumpHeap::Space, private HostMemory::L
   std::string_view input() const override { return input_text; }
   std::span<const std::string> arguments() const override { return argument_texts; }
 
-  // The address of a new string, as a program's (string "…") gives it.
+  // The address of a new string, as a program's (string "…") returns it.
   uint32_t put(std::string_view text) { return write_string(text).value(); }
   std::string get(uint32_t pointer) { return std::string(read_string(pointer).value()); }
-  // Four bytes at any place that is inside the memory.
+  // Writes four bytes at any address inside the memory.
   void poke(uint32_t address, uint32_t value);
 
   uint64_t fuel = 1'000'000'000;

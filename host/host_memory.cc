@@ -6,7 +6,7 @@
 namespace membrane::host {
 namespace {
 
-// What is beyond what the host lends.
+// The part beyond what the host lends.
 uint64_t borrowed(uint64_t kept) { return kept - std::min(kept, HostMemory::kKeptBytes); }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// "&amp;", "&#8212;", "&#x2014;" at the start of `text`: the character, and how long it was.
+// "&amp;", "&#8212;", "&#x2014;" at the start of `text`: the character, and the length of the entity.
 struct Entity {
   uint32_t code_point = 0;
   size_t length = 0;
@@ -75,7 +75,7 @@ std::string decode(std::string_view text) {
   return decoded;
 }
 
-// Text with white space folded: one space between words, one break between lines.
+// Text with normalised white space: one space between words, one newline between lines.
 class Folded {
  public:
   void add(char c) {
@@ -106,7 +106,7 @@ class Folded {
 };
 
 struct Tag {
-  std::string name;  // lower case; "/a" for an end
+  std::string name;  // lower case; "/a" for an end tag
   std::string_view attributes;
 };
 
@@ -119,8 +119,8 @@ class Scanner {
   [[nodiscard]] std::string_view rest() const { return html_.substr(at_); }
   void skip(size_t bytes) { at_ += bytes; }
 
-  // At "<": the tag there; nothing for a comment or a declaration, which is skipped. A "<" that
-  // begins neither is left where it is and `is_text` is set.
+  // At "<": the tag; nothing for a comment or a declaration, which is skipped. For a "<" that begins neither,
+  // nothing is consumed and `is_text` is set.
   std::optional<Tag> tag(bool& is_text) {
     const std::string_view text = rest();
     is_text = false;
@@ -144,7 +144,7 @@ class Scanner {
     return Tag{lower(inside.substr(0, name_end)), inside.substr(name_end)};
   }
 
-  // Past the end tag of a script or a style: what is inside is not text.
+  // Skips past the end tag of a script or a style: the content is not text.
   void skip_raw(std::string_view name) {
     const std::string end = "</" + std::string(name);
     while (!done()) {
@@ -157,7 +157,7 @@ class Scanner {
   }
 
  private:
-  // The ">" that ends the tag: not one inside a quoted attribute.
+  // The ">" that ends the tag: not one in a quoted attribute.
   static size_t tag_end(std::string_view text) {
     char quote = '\0';
     for (size_t i = 1; i < text.size(); ++i) {
@@ -201,7 +201,7 @@ std::optional<std::string> attribute(std::string_view text, std::string_view wan
   }
 }
 
-// Calls `on_tag` for each tag and `text` gets what stands between them.
+// Calls `on_tag` for each tag; `text` gets the text between them.
 template <typename OnTag>
 void scan(std::string_view html, Folded*& text, OnTag on_tag) {
   Scanner scanner(html);
@@ -247,7 +247,7 @@ std::vector<HtmlLink> html_links(std::string_view html) {
   };
   scan(html, text, [&](const Tag& tag) {
     if (tag.name != "a" && tag.name != "/a") return;
-    finish();  // links do not nest: a new one ends the one before
+    finish();  // links do not nest: a new one ends the previous one
     if (links.size() == kMaxHtmlLinks) return;
     if (auto href = tag.name == "a" ? attribute(tag.attributes, "href") : std::nullopt) {
       links.push_back({std::move(*href), {}});

@@ -12,7 +12,7 @@ static_assert(kJournalVersion == 1);
 constexpr std::string_view kBeforeHeard = ",\"heard\":", kBeforeLatency = ",\"latency_us\":",
                            kBeforeFuel = ",\"fuel\":", kBeforeChain = ",\"chain\":";
 
-// Everything but the chain and the end, which the chain is computed from.
+// Everything except the chain, which is computed from it, and the newline.
 void write_fields(JsonWriter& out, const JournalEntry& entry, const JournalSink::WriteResult& result) {
   out.raw("{\"sequence\":");
   out.number(entry.sequence);
@@ -61,7 +61,7 @@ std::unexpected<Error> wrong(uint64_t line, std::string_view what) {
 struct LinePlaces {
   size_t result = 0;
   size_t rest = 0;   // after the result
-  size_t chain = 0;  // its field
+  size_t chain = 0;  // of its field
 };
 
 bool read_heard(JsonReader& in, std::vector<HttpHop>& heard) {
@@ -73,7 +73,7 @@ bool read_heard(JsonReader& in, std::vector<HttpHop>& heard) {
   return is_list && !heard.empty();
 }
 
-// The fields but the result. False for a line that write_fields() did not write.
+// The fields except the result. False for a line that write_fields() did not write.
 bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places) {
   JsonReader in(line);
   std::string decision;

@@ -62,7 +62,7 @@ Status JournalFileWriter::finish() {
 
 // -- reading ------------------------------------------------------------------------------------------------------
 
-// The file, line by line from its start. Ownership: of the descriptor.
+// The file, line by line from its start. Owns the descriptor.
 class JournalFileReader::Lines {
  public:
   Lines(std::string path, int file) : path_(std::move(path)), file_(file) {}
@@ -74,12 +74,12 @@ class JournalFileReader::Lines {
   Status rewind() {
     entry_ = {};
     line_number_ = at_ = 0;
-    seen_.clear();  // the file may be another than it was
+    seen_.clear();  // the file may have changed
     MEMBRANE_ASSIGN(const std::optional<std::string> header, line());
     return check_journal_header(header.value_or(""));
   }
 
-  // The entry of the next line. False: there is none.
+  // Reads the entry of the next line. False: there is none.
   Result<bool> next() {
     const std::string head = std::move(entry_.chain);
     entry_ = {};  // there is no room for two
@@ -89,12 +89,12 @@ class JournalFileReader::Lines {
     return true;
   }
 
-  // How many entries have been read since rewind().
+  // Number of entries read since rewind().
   [[nodiscard]] uint64_t count() const { return line_number_ - 1; }
   [[nodiscard]] const JournalEntry& entry() const { return entry_; }
 
  private:
-  // Without its end. Nothing at the end of the file.
+  // Without its newline. Nothing at the end of the file.
   Result<std::optional<std::string>> line() {
     std::string text;
     MEMBRANE_ASSIGN(const std::optional<uint64_t> size, size_of_line());
@@ -126,7 +126,7 @@ class JournalFileReader::Lines {
     }
   }
 
-  // Some bytes of the file from there; none at its end.
+  // Some bytes of the file from there; empty at its end.
   Result<std::string_view> seen_from(uint64_t offset) {
     constexpr size_t kSeenBytes = 64u << 10;
     if (offset < seen_at_ || offset >= seen_at_ + seen_.size()) {
@@ -140,7 +140,7 @@ class JournalFileReader::Lines {
     return std::string_view(seen_).substr(offset - seen_at_);
   }
 
-  // A step of the scope is to take some ten nanoseconds.
+  // A step of the scope should take about ten nanoseconds.
   static bool is_stopped(size_t bytes) {
     constexpr size_t kBytesInAStep = 16;
     bool stops = false;
@@ -156,9 +156,9 @@ class JournalFileReader::Lines {
 
   std::string path_;
   int file_;
-  uint64_t at_ = 0;  // of the next line
+  uint64_t at_ = 0;  // offset of the next line
   uint64_t line_number_ = 0;
-  std::string seen_;  // some of the file
+  std::string seen_;  // a part of the file
   uint64_t seen_at_ = 0;
   JournalEntry entry_;
 };

@@ -1,5 +1,5 @@
-// Journals in files, written and read entry by entry: however long they are, they take as much memory as their longest
-// entry when they are read, and none in proportion when they are written.
+// Journals in files, written and read entry by entry: reading takes as much memory as the longest entry, and writing
+// takes constant memory.
 //
 // Ownership: each owns its file. Threads: one at a time.
 #pragma once
@@ -13,14 +13,14 @@
 
 namespace membrane::host {
 
-// A journal that is being recorded. What was appended stays when the run ends badly.
+// A journal that is being recorded. Appended entries remain if the run fails.
 class JournalFileWriter final : public JournalSink {
  public:
-  // Makes the file, or empties it. kUnavailable.
+  // Creates the file, or empties it. kUnavailable.
   static Result<std::unique_ptr<JournalFileWriter>> create(std::string path);
   Status append(JournalEntry entry, const WriteResult& result) override;
   void drop_last() override;
-  // Brings everything to the file, which ends it. kUnavailable when anything of it could not be written.
+  // Flushes and closes the file. kUnavailable when a part of it could not be written.
   Status finish();
 
  private:
@@ -32,26 +32,26 @@ class JournalFileWriter final : public JournalSink {
 
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
-  bool is_whole_ = true;  // all of it was written so far
+  bool is_whole_ = true;  // everything has been written so far
   int why_not_ = 0;       // errno
   uint64_t count_ = 0;
   std::string head_;
-  long last_at_ = 0;       // where the last entry begins
+  long last_at_ = 0;       // offset of the last entry
   std::string last_head_;  // and the chain before it
 };
 
 // A journal that answers a run.
 class JournalFileReader final : public JournalSource {
  public:
-  static constexpr uint64_t kMaxLineBytes = 1u << 30;  // of one entry
+  static constexpr uint64_t kMaxLineBytes = 1u << 30;  // per entry
 
-  // Reads it once to its end, and checks it; asks StopScope::stop_wanted() meanwhile. The file must be one that can be
-  // read again from its start. Errors: kUnavailable, kNotFound; as Journal::parse(); kExhausted when it was stopped.
+  // Reads it once to its end, and verifies it; polls StopScope::stop_wanted() meanwhile. The file must be seekable.
+  // Errors: kUnavailable, kNotFound; as Journal::parse(); kExhausted when it was stopped.
   static Result<std::unique_ptr<JournalFileReader>> open(std::string path);
   ~JournalFileReader() override;
 
   [[nodiscard]] uint64_t size() const override { return size_; }
-  // Quick for the entry after the last one; others are looked for from the start.
+  // Fast for the entry after the last one; others are searched from the start.
   [[nodiscard]] const JournalEntry* entry(uint64_t place) const override;
 
  private:

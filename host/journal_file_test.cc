@@ -37,14 +37,14 @@ JournalEntry entry(std::string function, std::string reason = "") {
   return made;
 }
 
-// The same entries wherever they go.
+// The same entries for any sink.
 void fill(JournalSink& journal) {
   const auto write = [](const std::string& bytes) { return [bytes](JsonWriter& out) { out.bytes(bytes); }; };
   EXPECT_TRUE(journal.append(entry("kv.get"), write("blue \"é\" \n")));
   EXPECT_TRUE(journal.append(entry("http.request", "no grant \xFF"), write("")));
   EXPECT_TRUE(journal.append(entry("fs.read"), write(std::string(300'000, '\xFF'))));
   JournalEntry worked = entry("sql.query");
-  for (const uint64_t fuel : {7, 12'000}) {  // the first fell short, and the call was made again
+  for (const uint64_t fuel : {7, 12'000}) {  // the first fell short, and the call was repeated
     if (worked.fuel != 0) journal.drop_last();
     worked.fuel = fuel;
     EXPECT_TRUE(journal.append(worked, write("[]")));

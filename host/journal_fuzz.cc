@@ -1,5 +1,5 @@
-// Arbitrary text as a journal, and as the answers in one: no crash, and a journal that is
-// accepted is written back to the same bytes.
+// Arbitrary text as a journal, and as the answers in one: no crash, and a journal that is accepted is written back
+// as the same bytes.
 #include <cstdlib>
 
 #include "base/sha256.h"
@@ -10,8 +10,7 @@ using namespace membrane::host;
 
 namespace {
 
-// A journal whose one entry answers this request with any text: behind the chain, which a
-// fuzzer does not forge.
+// A journal whose one entry answers this request with any text: after the chain check, which a fuzzer cannot pass.
 Journal forged(const char* function, std::string_view arguments, std::string_view result) {
   JournalEntry entry;
   entry.function = function;

@@ -9,7 +9,7 @@
 namespace membrane::host {
 namespace {
 
-// The letters that stand for control characters after a backslash, and what they stand for.
+// The letters of escapes for control characters, and the characters.
 constexpr std::string_view kLetters = "bfnrt\"\\", kStoodFor = "\b\f\n\r\t\"\\";
 
 bool is_escaped(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\'; }
@@ -33,7 +33,7 @@ size_t base64_bytes(size_t bytes) {
   return (bytes + 2) / 3 * 4 + std::string_view(R"({"base64":""})").size();
 }
 
-// Of "\u00XY", as append_escaped() writes it. False when it is not.
+// Parses "\u00XY", as written by append_escaped(). False for anything else.
 bool read_control(std::string_view escape, char& c) {
   if (escape.size() != 6 || !escape.starts_with("\\u00")) return false;
   unsigned value = 0;
@@ -44,7 +44,7 @@ bool read_control(std::string_view escape, char& c) {
   return again == escape;
 }
 
-// Where the string that the text begins inside of ends.
+// The end of the string that the text starts inside of.
 size_t end_of_text(std::string_view text) {
   size_t at = 0;
   while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
@@ -94,7 +94,8 @@ void JsonWriter::bytes(std::string_view bytes) {
 }
 
 void JsonWriter::base64(std::string_view name, std::string_view bytes) {
-  constexpr size_t kWholeBytes = kPieceBytes / 4 * 3;  // so many that no padding stands in between
+  constexpr size_t kWholeBytes =
+      kPieceBytes / 4 * 3;  // a multiple of three, so that no padding occurs in between
   raw("{\"");
   raw(name);
   raw("\":\"");

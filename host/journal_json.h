@@ -1,7 +1,7 @@
-// The JSON of journals: written piece by piece and read without a tree of values, so that neither takes memory beside
-// the answer itself.
+// The JSON of journals: written piece by piece and read without a tree of values, so that neither takes memory in
+// addition to the answer itself.
 //
-// It is canonical: fields in one order, no white space, strings escaped only where JSON demands it.
+// It is canonical: fields in one order, no white space, strings escaped only where JSON requires it.
 //
 // Threads: one at a time.
 #pragma once
@@ -16,7 +16,7 @@ namespace membrane::host {
 
 class JsonWriter {
  public:
-  // `take` is given the text as it is made, in pieces of some 64 KiB.
+  // `take` receives the text as it is made, in pieces of about 64 KiB.
   explicit JsonWriter(std::function<void(std::string_view piece)> take) : take_(std::move(take)) {}
   ~JsonWriter() { flush(); }
   JsonWriter(const JsonWriter&) = delete;
@@ -28,11 +28,11 @@ class JsonWriter {
   void number(uint64_t value) { raw(std::to_string(value)); }
   // As a string. It must be UTF-8.
   void text(std::string_view utf8);
-  // Any bytes: as a string, or as {"base64":"…"} when they are no UTF-8 or that is shorter.
+  // Any bytes: as a string, or as {"base64":"…"} when they are not UTF-8 or that is shorter.
   void bytes(std::string_view bytes);
   // {"name":"…"} with the bytes in base64.
   void base64(std::string_view name, std::string_view bytes);
-  // An array of what `each` writes.
+  // An array of the output of `each`.
   template <typename List, typename Each>
   void list(const List& values, Each each) {
     raw("[");
@@ -51,7 +51,7 @@ class JsonWriter {
   std::string piece_;
 };
 
-// What `write`, which is given a JsonWriter, writes.
+// The output of `write`, which gets a JsonWriter.
 template <typename Write>
 std::string json_of(Write write) {
   std::string text;
@@ -62,7 +62,8 @@ std::string json_of(Write write) {
   return text;
 }
 
-// Reads what a JsonWriter wrote. Each of its functions says whether the text goes on so, and if it does moves past that.
+// Parses the output of a JsonWriter. Each function returns whether the text continues as expected, and if so moves
+// past that.
 class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : left_(text) {}
@@ -76,7 +77,7 @@ class JsonReader {
   bool text(std::string& utf8);
   bool bytes(std::string& bytes);
   bool base64(std::string_view name, std::string& bytes);
-  // Calls each() for every value of an array until it says false.
+  // Calls each() for every value of an array until it returns false.
   template <typename Each>
   bool list(Each each) {
     if (!skip("[")) return false;

@@ -19,7 +19,7 @@ std::string written(Write write) {
   return json;
 }
 
-// Each byte alone and between others; what is long; what no encoding likes.
+// Each byte alone and between others; long texts; texts that are hard to encode.
 std::vector<std::string> texts() {
   std::vector<std::string> all = {"", "é", "\xF0\x9F\x98\x80", "a\xFF", std::string("\0", 1)};
   for (int c = 0; c < 256; ++c) {

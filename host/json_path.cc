@@ -38,7 +38,7 @@ class PathParser {
     step.has_index = error == std::errc() && stop == end;
   }
 
-  // A dot before the first step is let pass: ".a" is "a", as many are used to.
+  // A dot before the first step is accepted: ".a" is "a", as many are used to write it.
   HostResult<PathStep> name(bool needs_dot) {
     if (peek() == '.') {
       ++at_;

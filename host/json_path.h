@@ -1,4 +1,4 @@
-// Paths into JSON, as json.* takes them: "papers[0].title".
+// Paths into JSON, as json.* accept them: "papers[0].title".
 //
 //   path  = [ "$" ] [ step ] { step }
 //   step  = [ "." ] name | "[" index "]" | "[" string "]"
@@ -22,7 +22,7 @@ struct PathStep {
   std::string name;        // as written
   bool is_index = false;   // "[index]"
   int64_t index = 0;       // also for a name that is all digits
-  bool has_index = false;  // index is set
+  bool has_index = false;  // index has been set
 };
 
 inline constexpr size_t kMaxPathSteps = 256;

@@ -5,7 +5,7 @@
 namespace membrane::host {
 namespace {
 
-// "a|[0]|b": names as they are, indices in brackets.
+// "a|[0]|b": names unchanged, indices in brackets.
 std::string shown(std::string_view path) {
   const auto steps = parse_json_path(path);
   if (!steps) return std::string(name_of(steps.error().code));

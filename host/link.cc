@@ -19,7 +19,7 @@ std::string text_of(const wasm::FuncType& type) {
   return text + ")";
 }
 
-// The function that was probably meant: the same name elsewhere, or one spelled nearly so.
+// The function that was probably meant: the same name elsewhere, or a similar one.
 const FunctionSpec* nearest_function(const wasm::Import& import) {
   const FunctionSpec* same_name = nullptr;
   std::vector<std::string> names;
@@ -59,11 +59,10 @@ Diagnostic unknown(const wasm::Module& module, const wasm::Import& import) {
   } else if (const Capability* capability = find_capability(import.module)) {
     diagnostic.hint = import.module + " has: " + names_in(*capability);
   } else if (import.module.starts_with("wasi_")) {
-    diagnostic.hint = import.module + " has no such function (docs/wasi.md lists those that there are)";
+    diagnostic.hint = import.module + " has no such function (see docs/wasi.md for those that exist)";
   } else if (import.module == "env") {
-    diagnostic.hint =
-        "env is where a linker leaves symbols that nobody defined: link the library that defines " +
-        import.name + ", or let the program that embeds Membrane define it";
+    diagnostic.hint = "env is where a linker leaves undefined symbols: link the library that defines " +
+                      import.name + ", or let the program that embeds Membrane define it";
   }
   return diagnostic;
 }
@@ -97,7 +96,7 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
     const wasm::FuncType& declared = module.type_of_function(import.index);
     if (const wasm::FuncType actual = wasm_signature_of(*function); declared != actual) {
       Diagnostic diagnostic{.code = DiagnosticCode::kImportTypeMismatch};
-      diagnostic.message = import.module + "." + import.name + " is imported with another type than it has";
+      diagnostic.message = import.module + "." + import.name + " is imported with a type other than its own";
       diagnostic.found = text_of(declared);
       diagnostic.expected = text_of(actual);
       diagnostic.hint = "write " + import_of(*function);

@@ -1,7 +1,7 @@
-// Which host functions a module's imports name, decided before anything runs.
+// Resolves a module's imports to host functions, before anything runs.
 //
-// Whether a call is allowed is another question, asked at the call: a module that imports
-// http links under a policy that grants none, and its calls answer EACCES.
+// Whether a call is allowed is decided at the call: a module that imports http links under a policy that grants
+// none, and its calls return EACCES.
 #pragma once
 
 #include <expected>
@@ -14,16 +14,15 @@
 
 namespace membrane::host {
 
-// For each imported function its host function, in the order of the function index space.
-// Else one diagnostic for each import that cannot be had: unknown-import, with what was
-// probably meant, or import-type-mismatch, with the line to write. Diagnostic::function is
-// empty and its place unknown: an import has none in a Module.
+// The host function of each imported function, in the order of the function index space. Otherwise one diagnostic
+// per import that cannot be resolved: unknown-import, with what was probably meant, or import-type-mismatch, with
+// the correct line. Diagnostic::function is empty and its place unknown: a Module has no place for an import.
 //
-// ("membrane" "fail") of type (i32 i32 i32) -> () links to null: it is no capability, but how a
-// checked call of the preprocessor ends the run, and the sandbox provides it (lang/wat/host_table.h).
+// ("membrane" "fail") of type (i32 i32 i32) -> () links to null: it is not a capability, but ends the run for a
+// checked call of the preprocessor, and the sandbox provides it (lang/wat/host_table.h).
 using Linkage = std::vector<const FunctionSpec*>;
 //
-// What `is_own` says yes to is the embedder's own, and links to null as well.
+// Imports that `is_own` accepts are the embedder's own, and link to null as well.
 std::expected<Linkage, std::vector<Diagnostic>> link_imports(
     const wasm::Module& module, const std::function<bool(const wasm::Import&)>& is_own = {});
 

@@ -12,7 +12,7 @@ namespace {
 using policy::Budget;
 using policy::Resource;
 
-// Opens into `slot` at the first call; a failure is told again each time.
+// Opens into `slot` at the first call; a failure is returned again each time.
 template <typename T, typename Open>
 HostResult<T*> open_once(std::unique_ptr<T>& slot, Open open) {
   if (!slot) {
@@ -23,14 +23,14 @@ HostResult<T*> open_once(std::unique_ptr<T>& slot, Open open) {
   return slot.get();
 }
 
-// What `act` makes of the opened thing, or why it could not be opened.
+// The result of `act` on the opened object, or why it could not be opened.
 template <typename T, typename Act>
 auto then(HostResult<T*> opened, Act act) -> decltype(act(*opened)) {
   if (!opened) return std::unexpected(opened.error());
   return act(*opened);
 }
 
-// The failure of what had reached the world already.
+// The failure of a request that had acted already.
 std::unexpected<HostError> after_acting(HostError error) {
   error.acted = true;
   return std::unexpected(std::move(error));
@@ -77,7 +77,7 @@ HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
   return then(egress(), [&](HttpEgress* egress) { return egress->send(request, room_for_answers()); });
 }
 
-// The rest is for the answer as the program gets it.
+// The rest is for the answer in the form for the program.
 uint64_t LocalBroker::room_for_answers() const { return left_for_call_ ? left_for_call_() / 2 : UINT64_MAX; }
 
 std::vector<HostResult<HttpResponse>> LocalBroker::http_many(std::span<const HttpRequest> requests) {
@@ -252,7 +252,7 @@ HostResult<ChatAnswer> LocalBroker::ai_complete(const ChatRequest& request) {
     return std::unexpected(paid.error());
   auto answer = model_->complete(bounded, std::min((*grant)->timeout_ms, deadline_.left_ms()));
   if (!answer) return after_acting(answer.error());
-  // Known only now. What does not fit has been spent all the same; the next call is refused.
+  // Known only now. The tokens have been spent even if they exceed the budget; the next call is refused.
   budget_.take_after(Resource::kTokens, answer->tokens_in + answer->tokens_out);
   if (auto paid = pay_in(answer->text.size()); !paid) return std::unexpected(paid.error());
   return answer;
@@ -271,7 +271,7 @@ HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
 
 HostResult<std::string> LocalBroker::ask(std::string_view question) {
   if (auto may = check_ask(policy_); !may) return std::unexpected(may.error());
-  if (person_ == nullptr) return refuse(Errno::kUnsupported, "Nobody is there to answer.");
+  if (person_ == nullptr) return refuse(Errno::kUnsupported, "No one is there to answer.");
   const uint64_t left_ms = deadline_.left_ms();
   if (left_ms == 0) return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   if (auto paid = pay_out(question.size()); !paid) return std::unexpected(paid.error());
@@ -285,8 +285,7 @@ HostResult<std::string> LocalBroker::ask(std::string_view question) {
 
 HostResult<int64_t> LocalBroker::asked_ns() const {
   const auto now_ns = sources_->now_ns();
-  if (!now_ns || *now_ns < 0)
-    return refuse(Errno::kHost, "the embedder's clock does not say what time it is");
+  if (!now_ns || *now_ns < 0) return refuse(Errno::kHost, "the embedder's clock could not be read");
   return *now_ns;
 }
 HostResult<int64_t> LocalBroker::clock_ms() {

@@ -1,16 +1,15 @@
-// The broker that acts: it holds the policy, decides each request by it, and does what was
-// asked on this machine. What each part decides and how stands at its own file:
+// The broker that acts: it has the policy, decides each request by it, and executes the request on this machine. For
+// the decisions and effects of each part see its own file:
 //
 //   http        egress/http_egress.h      kv    kv/kv_store.h     clock   clock.h
 //   file_*      files/file_access.h       sql   sql/sql_reader.h  random  random.h
 //
-// Directories, stores, databases and libcurl are opened by the first call that needs them, so
-// that a program pays for what it uses; what cannot be opened fails that call with the reason.
-// Bytes and tokens are taken from the budget here; host calls are counted by BrokerGate. Every call ends at the run's
-// deadline (deadline.h), but for one that waits inside the kernel for a file system that does not answer.
+// Directories, stores, databases and libcurl are opened by the first call that needs them, so that a program pays
+// only for what it uses; if opening fails, that call fails with the reason. Bytes and tokens are taken from the
+// budget here; host calls are counted by BrokerGate. Every call ends at the run's deadline (deadline.h), except one
+// that waits inside the kernel for an unresponsive file system.
 //
-// Ownership: everything given to the constructor is borrowed and must outlive the broker.
-// Threads: one at a time.
+// Ownership: all constructor arguments are borrowed and must outlive the broker. Threads: one at a time.
 #pragma once
 
 #include <functional>
@@ -35,25 +34,24 @@ namespace membrane::host {
 
 class LocalBroker final : public Broker {
  public:
-  // `model` and `person` may be null: what needs them answers ENOTSUP. `resolver` null: the
-  // system's. `secrets` null: the environment's. `watch` may be null; `sources` null: those of the policy.
+  // `model` and `person` may be null: calls that need them return ENOTSUP. `resolver` null: the system's. `secrets`
+  // null: the environment's. `watch` may be null; `sources` null: those of the policy.
   LocalBroker(const policy::Policy& policy, policy::Budget& budget, Model* model, Person* person,
               Resolver* resolver = nullptr, Secrets secrets = nullptr, EgressWatch* watch = nullptr,
               const Sources* sources = nullptr);
 
-  // When host calls have to end, besides the budget's own deadline; to be said before each run or turn. `cancel`, which
-  // may be null, ends them at once when it becomes true; it is borrowed.
+  // Sets when host calls must end, in addition to the budget's own deadline; call it before each run or turn.
+  // `cancel`, which may be null, ends them at once when it becomes true; it is borrowed.
   void bound(Deadline::Clock::time_point end, const std::atomic<bool>* cancel) {
     deadline_.set_end(end);
     deadline_.set_cancel(cancel);
   }
 
-  // How much of the host's memory a call may use, for what takes much before it gives little (sql); to be said before the
-  // first call. Without it there is what each has itself.
+  // Sets how much host memory a call may use, for calls that use much before they return little (sql); call it
+  // before the first call. Without it, each has only its own bound.
   void bound_memory(std::function<uint64_t()> left_for_call) { left_for_call_ = std::move(left_for_call); }
 
-  // How far the reproducible sources have come: what a run that is frozen takes along. Files, stores and
-  // databases are the world's.
+  // The positions of the reproducible sources, for a frozen run. Files, stores and databases belong to the world.
   struct Position {
     uint64_t random_bytes = 0;
     uint64_t clock_readings = 0;
@@ -64,7 +62,7 @@ class LocalBroker final : public Broker {
     clock_.skip(position.clock_readings);
   }
 
-  // Whether a key-value store was opened that goes with this broker.
+  // Whether a key-value store was opened that lives only as long as this broker.
   [[nodiscard]] bool has_store_in_memory() const {
     return kv_ != nullptr && policy_.kv && policy_.kv->path.empty();
   }
@@ -90,9 +88,9 @@ class LocalBroker final : public Broker {
   HostResult<void> path_set_times(std::string_view path, const FileTimes& times) override;
   HostResult<void> path_unlink(std::string_view path) override;
   HostResult<void> path_rename(std::string_view from, std::string_view to) override;
-  // As file_list(), which has 10,000 entries at most.
+  // As file_list(), with a bound on entries.
   HostResult<std::vector<FileInfo>> path_list(std::string_view path, size_t most_entries);
-  // Of a file or directory, links not followed; see files/permissions.h.
+  // Of a file or directory, without following links; see files/permissions.h.
   HostResult<uint32_t> path_permissions(std::string_view path);
   HostResult<void> path_set_permissions(std::string_view path, uint32_t mode);
   HostResult<Room> path_room(std::string_view path);  // see files/room.h

@@ -16,7 +16,7 @@ using policy::Budget;
 using policy::Policy;
 using policy::Resource;
 
-// A model that answers at once and remembers what it was asked.
+// A model that answers at once and records the query.
 class QuickModel final : public Model {
  public:
   ChatRequest asked;
@@ -161,7 +161,7 @@ TEST(LocalBroker, AModelIsAskedWithinGrantAndBudget) {
   QuickModel model;
   LocalBroker broker(policy, budget, &model, nullptr);
   ASSERT_TRUE(broker.ai_complete({"be brief", "hello", 0}));
-  EXPECT_EQ(model.asked.max_tokens, 20u);  // no more than is left
+  EXPECT_EQ(model.asked.max_tokens, 20u);  // at most what is left
   EXPECT_EQ(model.timeout_ms, policy.ai->timeout_ms);
   EXPECT_EQ(budget.left(Resource::kTokens), 8u);
   ASSERT_TRUE(broker.ai_complete({"", "hello", 3}));

@@ -1,6 +1,5 @@
-// Calls host functions as a program does, without an engine: through the dispatcher, with
-// strings in a linear memory. The world behind is one of memory, in which tests put what
-// they want to be found.
+// Calls host functions as a program does, without an engine: through the dispatcher, with strings in a linear
+// memory. The world is in memory, and tests add what should be found in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,14 +41,14 @@ class TestWorld : public Broker {
   HostResult<std::string> ask(std::string_view question) override;
 
   std::map<std::string, HttpResponse> pages;  // by URL; others are denied
-  // By URL: what a request for it is redirected to, one after the other, and how it ends when it has no page.
+  // By URL: the redirects of a request for it, in order, and how it ends if it has no page.
   std::map<std::string, std::vector<std::string>> redirects;
   std::map<std::string, HostError> failures;
   std::vector<HttpRequest> requests;
   std::map<std::string, std::string> files;  // by path
-  std::string rows = "[]";                   // what each query gives
+  std::string rows = "[]";                   // the result of each query
   std::vector<std::string> queries;          // "database|sql|parameters"
-  uint64_t query_fuel = 0;                   // what each query does
+  uint64_t query_fuel = 0;                   // the work of each query
   std::vector<ChatRequest> prompts;
   std::map<std::string, std::vector<float>> embeddings;
   policy::Budget budget;
@@ -59,10 +58,10 @@ class TestWorld : public Broker {
   RandomSource random{{}};
 };
 
-// What a call left.
+// The result of a call.
 struct Outcome {
   CallEnd end = CallEnd::kReturn;
-  HostError error;     // when it did not return
+  HostError error;     // if it did not return
   Errno code{};        // the errno that the program sees
   std::string text;    // the result, by its type
   int64_t number = 0;  // i32 (sign-extended) or i64
@@ -79,10 +78,10 @@ class Machine {
 
   // "kv.set", with strings where it takes strings and int, int64_t or double elsewhere.
   Outcome call(std::string_view name, const std::vector<Argument>& arguments = {});
-  // With the slots as they are, pointers and all.
+  // With the given slots, including pointers.
   Outcome call_raw(std::string_view name, const std::vector<uint64_t>& slots);
 
-  // The usual cases in one word.
+  // Shorthands for common cases.
   std::string text(std::string_view name, const std::vector<Argument>& arguments = {});
   int64_t number(std::string_view name, const std::vector<Argument>& arguments = {});
   double real(std::string_view name, const std::vector<Argument>& arguments = {});

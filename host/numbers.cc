@@ -15,7 +15,7 @@ HostResult<Number> parse(std::string_view text, std::string_view kind) {
   std::string_view digits = trimmed(text);
   if (digits.starts_with('+')) {
     digits.remove_prefix(1);
-    if (digits.starts_with('-')) digits = "";  // from_chars would take the second sign
+    if (digits.starts_with('-')) digits = "";  // from_chars would accept the second sign
   }
   Number value{};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -23,7 +23,7 @@ HostResult<Number> parse(std::string_view text, std::string_view kind) {
   if (error == std::errc::result_out_of_range)
     return refuse(Errno::kInvalid, shown + " is out of the range of " + std::string(kind));
   if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
-    return refuse(Errno::kInvalid, shown + " is not a number of the type " + std::string(kind));
+    return refuse(Errno::kInvalid, shown + " is not a number of type " + std::string(kind));
   return value;
 }
 

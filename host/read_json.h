@@ -1,5 +1,4 @@
-// base/json.h for host functions: the same readers, with the errors of host functions.
-// Include this from .cc files only.
+// base/json.h for host functions: the same readers, with errors of host functions. Include only from .cc files.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 
 namespace membrane::host {
 
-// kTooBig for a text past a limit; kInvalid for one that is nested too deep, or no JSON.
+// kTooBig for a text beyond a limit; kInvalid for one that is nested too deeply, or is not JSON.
 template <typename T>
 HostResult<T> as_host_result(Result<T> result) {
   if (result) return *std::move(result);
@@ -21,10 +20,10 @@ HostResult<T> as_host_result(Result<T> result) {
                 std::move(error.message));
 }
 
-// A string that is printed into takes so many times the bytes printed, while it grows.
+// While a string is printed into, it takes up to this many times its size.
 inline constexpr uint64_t kPrintGrowth = 3;
 
-// What a call may take to parse a text of its program's, so that there is room to print what comes of it.
+// How much a call may use to parse a text from its program, so that there is room to print the result.
 inline JsonLimits json_limits(const Call& call) {
   const uint64_t left = call.guest.host_memory().left_for_call();
   uint64_t bytes = 0;

@@ -14,18 +14,18 @@ using policy::FsMode;
 enum class Decision : uint8_t {
   kNothing,
   kHttp,     // method, URL
-  kConnect,  // the URL of a host that is spoken to by TLS; or a host and port that was not reached
+  kConnect,  // the URL of a TLS host; or a host and port that was not reached
   kLookUp,   // the name of a host
-  kMounted,  // a granted directory that is read
+  kMounted,  // a granted directory that was read
   kMountedToWrite,
-  kRead,        // a path that is read
+  kRead,        // a path's status: directories above the grants exist, too
   kLook,        // a path that is looked at: directories above the grants exist, too
   kWrite,       // a path that is written
   kName,        // a path whose name changes: not one that is itself granted
-  kTwoNames,    // of two
-  kSymlink,     // the second path is to be a link
+  kTwoNames,    // the same for two paths
+  kSymlink,     // the second path becomes a link
   kLink,        // both paths, below a grant with links
-  kOpen,        // a path; how it is opened, as BrokerGate writes it
+  kOpen,        // a path; the mode of opening, as BrokerGate writes it
   kStore,       // the store as a whole
   kKey,         // a key
   kKeyToWrite,  // a key
@@ -92,7 +92,7 @@ class CallJudge::Impl {
     session_ = session;
     if (policy_.trifecta && !goes_on) flows_.emplace(policy_, std::make_shared<Flows>(), nullptr);
   }
-  // By the trifecta rule. A call that is `made` counts for the next ones.
+  // By the trifecta rule. A call with `made` counts for later ones.
   std::optional<HostError> stop(const RecordedCall& call, bool made) {
     if (!flows_) return std::nullopt;
     flows_->begin_call();
@@ -127,7 +127,7 @@ class CallJudge::Impl {
   std::string session_;
 };
 
-// A URL that a secret was hidden in may be none any more.
+// A URL in which a secret was hidden may no longer be valid.
 HostResult<void> CallJudge::Impl::check_hops(std::span<const HttpHop> redirected) const {
   for (const HttpHop& hop : redirected) {
     const auto url = policy::parse_url(hop.url);
@@ -137,7 +137,7 @@ HostResult<void> CallJudge::Impl::check_hops(std::span<const HttpHop> redirected
   return {};
 }
 
-// A URL that was malformed was refused as such, whatever the policy.
+// A malformed URL was refused as such, whatever the policy.
 HostResult<void> CallJudge::Impl::check_http(const RecordedCall& call) const {
   const auto url = policy::parse_url(call.decided_by[1]);
   if (!url) return {};
@@ -147,7 +147,7 @@ HostResult<void> CallJudge::Impl::check_http(const RecordedCall& call) const {
   if (call.final_url.empty() || call.final_url == url->text()) return {};
   const auto final_url = policy::parse_url(call.final_url);
   if (!final_url) return {};
-  // A redirect may have changed the method to GET, which the journal does not say: one of the two has to be granted.
+  // A redirect may have changed the method to GET, which the journal does not show: one of the two must be granted.
   if (find_rule(http_, call.decided_by[0], *final_url, true)) return {};
   if (auto rule = find_rule(http_, "GET", *final_url, true); !rule) return std::unexpected(rule.error());
   return {};
@@ -184,7 +184,7 @@ HostResult<void> CallJudge::Impl::check_name(std::string_view text, bool needs_l
   if (!path) return {};
   const FsRule* const rule = find_rule(fs_, *path);
   if (rule->guest.size() == path->size() || is_above_grants(*path))
-    return refuse(Errno::kAccess, guest_text(*path) + " is itself what is granted; it stays where it is.");
+    return refuse(Errno::kAccess, guest_text(*path) + " is itself granted; it cannot be moved.");
   if (needs_links && !rule->grant.links)
     return refuse(Errno::kAccess, guest_text(*path) + " cannot be a link: the grant has no links.");
   return {};
@@ -258,7 +258,7 @@ Result<std::optional<HostError>> CallJudge::judge(const RecordedCall& call) {
   if (call.decided_by.size() < row->arguments)
     return fail(ErrorCode::kInvalidInput,
                 "the record of a call of " + std::string(call.function) + " does not say what decides it");
-  const bool pays_last = row->decision == Decision::kConnect;  // a connection that is refused costs nothing
+  const bool pays_last = row->decision == Decision::kConnect;  // a refused connection costs nothing
   HostResult<void> may = pays_last ? HostResult<void>() : impl_->pay(row->price);
   if (may) may = impl_->decide(*row, call);
   if (may && pays_last) may = impl_->pay(row->price);

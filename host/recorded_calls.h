@@ -1,10 +1,10 @@
-// Whether a policy would have allowed the calls of a run that is over, without acting.
+// Decides whether a policy would have allowed the calls of a finished run, without acting.
 //
-// A journal has only a hash of a call's arguments. A sink that keeps what the call was decided by (JournalEntry::decided_by:
-// method and URL, path, key, database) has all that this needs. What is decided is what the policy grants by names
-// (decisions.h), each hop that is known of a redirected request, and the number of host calls. What only the world knows
-// is not: the addresses of a name, sizes, quotas of stores, links on a path. The trifecta rule is held to what the run had
-// read by then, but for files that it had made itself.
+// A journal has only a hash of a call's arguments. A sink that stores what the call was decided by
+// (JournalEntry::decided_by: method and URL, path, key, database) has everything needed here. The judge considers
+// what the policy grants by name (decisions.h), each known hop of a redirected request, and the number of host
+// calls. It does not consider what only the world knows: the addresses of a name, sizes, quotas of stores, links in
+// a path. The trifecta rule is applied to what the run had read by then, except for files that it had made itself.
 //
 // Threads: one at a time.
 #pragma once
@@ -22,15 +22,15 @@
 
 namespace membrane::host {
 
-// How many of a request's first arguments decide about it; 0 also of a function that is not known.
+// How many of a request's first arguments decide about it; 0 for an unknown function.
 size_t deciding_arguments(std::string_view function);
 
 struct RecordedCall {
-  std::string_view function;                // of the broker, as a journal has it
+  std::string_view function;                // the broker's function, as in a journal
   std::span<const std::string> decided_by;  // at most deciding_arguments() of them
-  std::string_view final_url = {};          // of http.request: where redirects led to; "": not known
-  std::span<const HttpHop> heard = {};      // of http.request: each hop, where the journal has them
-  Errno code = Errno::kOk;                  // how it ended
+  std::string_view final_url = {};          // for http.request: the target of redirects; "": unknown
+  std::span<const HttpHop> heard = {};      // for http.request: each hop, if the journal has them
+  Errno code = Errno::kOk;                  // its result
   std::string_view reason = {};
 };
 
@@ -42,10 +42,10 @@ class CallJudge {
   CallJudge& operator=(CallJudge&&) = delete;
   ~CallJudge();
 
-  // Of one run's calls, in their order: why the policy would have refused this one, EACCES or EBUDGET; nothing when it would
-  // not. kUnsupported for a function that is not known.
+  // For the calls of one run, in order: why the policy would have refused this one, EACCES or EBUDGET; nothing if it
+  // would not. kUnsupported for an unknown function.
   Result<std::optional<HostError>> judge(const RecordedCall& call);
-  // Another run's calls come next. Turns of one session, told one after the other, share what they have read; "": a run.
+  // The calls of another run follow. Turns of one session, judged in order, share what they have read; "": a run.
   void begin_run(std::string_view session = {});
 
  private:

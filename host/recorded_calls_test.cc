@@ -18,7 +18,7 @@ Policy allowing(std::initializer_list<const char*> flags) {
   return policy;
 }
 
-// Keeps what each call was decided by, as a receipt does.
+// Stores what each call was decided by, as a receipt does.
 class Keeper final : public JournalSink {
  public:
   struct Kept {
@@ -43,7 +43,7 @@ class Echo final : public Model {
   HostResult<std::vector<float>> embed(std::string_view, uint64_t) override { return std::vector<float>{1}; }
 };
 
-// What a program might ask, of everything that there is a grant for.
+// What a program might request, of everything that can be granted.
 void ask_everything(Broker& broker) {
   (void)broker.http({"GET", "http://127.0.0.1:1/a", {}, ""});
   (void)broker.http({"POST", "http://127.0.0.1:1/b/c", {}, "body"});
@@ -94,7 +94,8 @@ class RecordedCalls : public testing::Test {
   std::filesystem::path folder;
 };
 
-// The one promise: what the broker refused for want of a grant, and nothing else, the judge refuses, in the same words.
+// The main guarantee: what the broker refused for lack of a grant, and nothing else, the judge refuses, in the same
+// words.
 TEST_F(RecordedCalls, AreJudgedAsTheBrokerDecidedThem) {
   Policy notes;
   notes.kv = policy::KvGrant{.path = "", .writable = false, .prefix = "notes:"};
@@ -118,8 +119,7 @@ TEST_F(RecordedCalls, AreJudgedAsTheBrokerDecidedThem) {
       ASSERT_EQ(refused->has_value(), call.code == Errno::kAccess) << about;
       if (!*refused) continue;
       EXPECT_EQ((*refused)->grant, call.grant) << about;
-      const bool is_told_apart =
-          call.reason.contains("itself what is granted");  // by what was to happen to it
+      const bool is_told_apart = call.reason.contains("itself granted");  // depending on the operation
       EXPECT_TRUE(is_told_apart || (*refused)->reason == call.reason) << about << (*refused)->reason;
     }
   }
@@ -156,7 +156,7 @@ TEST_F(RecordedCalls, GrantedDirectoriesOfLinuxProgramsAreJudged) {
     EXPECT_EQ(judged(policy, "directory.read", {path}), "");
   EXPECT_EQ(judged(policy, "directory.write", {"/out"}), "");
   EXPECT_NE(judged(policy, "directory.write", {"/data/in"}), "");
-  EXPECT_NE(judged(policy, "directory.read", {"/data"}), "");  // of which only a part is granted
+  EXPECT_NE(judged(policy, "directory.read", {"/data"}), "");  // only a part of it is granted
 }
 
 TEST_F(RecordedCalls, EveryFunctionOfTheBrokerIsKnown) {
@@ -200,7 +200,7 @@ TEST_F(RecordedCalls, HostCallsAreCountedForEachRun) {
   for (int run = 0; run < 2; ++run) {
     EXPECT_FALSE(judge.judge({"kv.get", key})->has_value());
     for (int i = 0; i < 255; ++i) EXPECT_FALSE(judge.judge({"time.now_ns", {}})->has_value());
-    EXPECT_FALSE(judge.judge({"time.now_ns", {}})->has_value());  // 256 of them are one
+    EXPECT_FALSE(judge.judge({"time.now_ns", {}})->has_value());  // 256 of them count as one
     EXPECT_EQ(judge.judge({"kv.get", key}).value()->code, Errno::kBudget);
     judge.begin_run();
   }

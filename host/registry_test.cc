@@ -88,7 +88,7 @@ TEST(Registry, SignaturesFollowTheConvention) {
   EXPECT_EQ(signature_of(*find_function("io", "newline")), "io.newline()");
 }
 
-// The page is what the registry says, word for word. To bring it in step:
+// The page must match the registry exactly. To update it:
 //   membrane capabilities --markdown > docs/capabilities.md
 TEST(Registry, ThePageIsInStep) {
   std::ifstream file(MEMBRANE_SOURCE_DIR "/docs/capabilities.md", std::ios::binary);

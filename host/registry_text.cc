@@ -42,7 +42,7 @@ std::string typed(std::string_view name, Type type) {
   return text;
 }
 
-// Failures that every function with an errno shares are told once, in the rules.
+// Failures that all functions with an errno share are listed once, in the rules.
 constexpr std::string_view kRules =
     R"(A string in memory is a u32 length in bytes, little endian, and then the bytes; where a function takes or gives
 a string, the i32 is the address of the length. `(i32.load p)` is the length, the bytes start at `p + 4`.
@@ -119,7 +119,7 @@ std::string granted_by(const Capability& capability) {
   return capability.grant.empty() ? "always there" : "`" + std::string(capability.grant) + "`";
 }
 
-// The rules and the tables that every function's description stands on.
+// The rules and the tables that every function's description relies on.
 void append_rules(std::string& page) {
   page.append(kRules).append("\n").append(kSharedFailures).append("\n\n");
   page +=
@@ -163,7 +163,7 @@ std::string page_with(std::string_view provenance) {
   return page;
 }
 
-// The functions of `capability` that are selected: all, or the one.
+// The selected functions of `capability`: all, or one.
 std::span<const FunctionSpec> selected(const Capability& capability, const Selection& selection) {
   return selection.function != nullptr ? std::span(selection.function, 1) : capability.functions;
 }

@@ -9,7 +9,7 @@
 
 namespace membrane::host {
 
-// For a busy handler: `tries` counts from 0. False: it was long enough, or the run's time is over.
+// For a busy handler: `tries` counts from 0. False: the timeout has passed, or the run's time is up.
 inline bool wait_for_lock(int tries, uint64_t timeout_ms, const Deadline& deadline) {
   constexpr int kStepMs = 5;
   if (static_cast<uint64_t>(tries) * kStepMs >= timeout_ms || deadline.passed()) return false;

@@ -13,7 +13,7 @@
 namespace membrane::host {
 namespace {
 
-constexpr size_t kMostBytes = 64u << 10;  // zones have some thousand
+constexpr size_t kMostBytes = 64u << 10;  // zones have a few thousand
 constexpr size_t kMostName = 100;
 
 // -- the format (RFC 8536, section 3) -------------------------------------------------------
@@ -26,7 +26,7 @@ uint64_t count_at(std::string_view bytes, size_t at) {
   return count;
 }
 
-// How long the block is that begins with the header at `at`; nothing where none stands there.
+// The length of the block whose header is at `at`; nothing if there is no header.
 std::optional<uint64_t> bytes_of_block(std::string_view bytes, size_t at, uint64_t bytes_of_time) {
   if (bytes.size() < at + kHeaderBytes || bytes.substr(at, 4) != "TZif" || bytes[at + 4] < '2')
     return std::nullopt;
@@ -74,7 +74,7 @@ std::optional<TimeZone> fixed_zone(std::string_view name) {
   const int32_t offset_s = (is_west ? -1 : 1) * (hours * 3600 + minutes * 60);
   std::string abbreviation(name.substr(0, 3));
   if (minutes != 0) abbreviation += name.substr(4);
-  // POSIX counts to the west.
+  // POSIX offsets are positive to the west.
   const std::string footer = "<" + abbreviation + ">" + (is_west ? "" : "-") + std::string(name.substr(1));
   return TimeZone{std::string(name), fixed_tzif(offset_s, abbreviation, footer)};
 }
@@ -108,8 +108,8 @@ std::optional<std::string> content_of(const std::filesystem::path& path) {
 Result<TimeZone> find_time_zone(std::string_view name) {
   if (auto fixed = fixed_zone(name)) return *std::move(fixed);
   if (!is_name(name))
-    return fail(ErrorCode::kInvalidArgument, "\"" + std::string(name) + "\" is no name of a time zone",
-                "Give a name as Europe/Berlin, UTC, or an offset as +02:00.");
+    return fail(ErrorCode::kInvalidArgument, "\"" + std::string(name) + "\" is not a valid time zone name",
+                "Give a name such as Europe/Berlin, UTC, or an offset such as +02:00.");
   bool has_database = false;
   for (const std::filesystem::path& directory : directories()) {
     std::error_code error;
@@ -120,10 +120,10 @@ Result<TimeZone> find_time_zone(std::string_view name) {
   }
   if (has_database)
     return fail(ErrorCode::kNotFound, "there is no time zone \"" + std::string(name) + "\"",
-                "Names are as Europe/Berlin, UTC, or an offset as +02:00.");
+                "Use a name such as Europe/Berlin, UTC, or an offset such as +02:00.");
   return fail(ErrorCode::kNotFound,
               "this machine has no database of time zones to find \"" + std::string(name) + "\" in",
-              "Install tzdata, set TZDIR to where one is, or give an offset as +02:00.");
+              "Install tzdata, set TZDIR to its directory, or give an offset such as +02:00.");
 }
 
 }  // namespace membrane::host

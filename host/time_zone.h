@@ -1,4 +1,4 @@
-// Time zones by name, for programs whose embedder chooses one: from this machine's database of them (tzdata).
+// Time zones by name, for programs whose embedder chooses one: from this machine's time zone database (tzdata).
 //
 // Threads: any.
 #pragma once
@@ -15,8 +15,9 @@ struct TimeZone {
   std::string tzif;  // its rules, in the format of RFC 8536, version 2 or later
 };
 
-// `name`: of the IANA database, which is looked for in $TZDIR, else where systems have it; "UTC"; or an offset, "+02:00".
-// Errors: kInvalidArgument for what is no such name, kNotFound for a name that the database does not have, or where there is none.
+// `name`: in the IANA database, which is searched in $TZDIR, else in the usual directories; "UTC"; or an offset,
+// "+02:00". Errors: kInvalidArgument for an invalid name, kNotFound for a name that the database does not have, or
+// without a database.
 Result<TimeZone> find_time_zone(std::string_view name);
 
 }  // namespace membrane::host

@@ -9,7 +9,7 @@
 namespace membrane::host {
 namespace {
 
-// A database with one zone, and with what is none.
+// A database with one zone, and a file that is not a zone.
 class ADatabase : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -13,8 +13,8 @@
 
 namespace membrane::host {
 
-// Lives as long as the process: a thread that waits costs nothing, and one that is joined at exit would have to be
-// woken by the owner of the process. A child of fork() has no threads, so it makes an object of its own.
+// Lives as long as the process: a waiting thread costs nothing, and a thread that is joined at exit would need
+// someone to wake it. A child of fork() has no threads, so it creates its own object.
 class Watchdog::Thread {
  public:
   static Thread& instance() {
@@ -37,7 +37,7 @@ class Watchdog::Thread {
   }
 
  private:
-  // An owner says "stop" by a flag, which cannot wake anybody.
+  // An owner stops a run by a flag, which cannot wake a thread.
   static constexpr std::chrono::milliseconds kTick{20};
 
   bool start() {
@@ -45,7 +45,7 @@ class Watchdog::Thread {
     try {
       std::thread([this] { run(); }).detach();
       started_ = true;
-    } catch (const std::system_error&) {  // no thread is to be had now
+    } catch (const std::system_error&) {  // no thread can be created now
     }
     return started_;
   }

@@ -1,10 +1,10 @@
-// Interrupts a host call that cannot look at its deadline itself: a thread of the process waits, and calls back when
-// the time of a call is over or the owner stops its run.
+// Interrupts a host call that cannot check its deadline itself: a thread of the process waits, and calls back when
+// the call's time is up or the owner stops its run.
 //
 //   const Watchdog::Watch watch(deadline, [&] { api.interrupt(connection); });
 //
 // Threads: any number of watches at a time. The callback runs in the watchdog's thread, once, and never after the
-// watch's destructor has returned; it must not block or throw, nor make or end a watch.
+// watch's destructor has returned; it must not block, throw, or create or destroy a watch.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ class Watchdog {
  public:
   class Watch {
    public:
-    // `deadline` is copied; the budget and flag it refers to must outlive the watch. When no thread can be started
-    // nothing is called: a second line of defence has to look at the clock.
+    // `deadline` is copied; the budget and flag it refers to must outlive the watch. When no thread can be started,
+    // there is no callback: a second check must look at the clock.
     Watch(const Deadline& deadline, std::function<void()> on_end);
     ~Watch();
     Watch(const Watch&) = delete;

@@ -12,7 +12,7 @@ struct Sign {
   std::string_view language;
 };
 
-// What a source of the language begins with. The first that fits is taken.
+// How sources of a language begin. The first match wins.
 constexpr Sign kBeginnings[] = {
     {"```", "Markdown"},
     {"#!/usr/bin/env python", "Python"},
@@ -59,7 +59,7 @@ constexpr Sign kEndings[] = {
     {".sh", "a shell script"},
 };
 
-// `import` begins Python and JavaScript: only the latter has quotes or braces behind it.
+// `import` begins Python and JavaScript: only in the latter do quotes or braces follow it.
 std::string_view language_of(std::string_view text, std::string_view name) {
   for (const Sign& sign : kEndings)
     if (name.ends_with(sign.text)) return sign.language;
@@ -73,7 +73,7 @@ std::string_view language_of(std::string_view text, std::string_view name) {
   return {};
 }
 
-// What a file of bytes is, by how it begins.
+// Binary file formats, by their first bytes.
 constexpr Sign kFormats[] = {
     {"\x7F"
      "ELF",
@@ -95,7 +95,7 @@ constexpr Sign kFormats[] = {
     {"BZh", "a bzip2 archive"},
 };
 
-// No text has these bytes, in any encoding that is taken.
+// Text has none of these bytes, in any accepted encoding.
 bool has_control_bytes(std::string_view text) {
   return std::ranges::any_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -114,7 +114,7 @@ Diagnostic not_a_program(std::string found, std::string message, std::string hin
   return d;
 }
 
-// A file of bytes that is no Wasm binary, and a file of nothing.
+// For an empty file, or a binary file other than Wasm.
 std::optional<Diagnostic> no_text(std::string_view source, size_t begin) {
   constexpr size_t kLookedAt = 512;
   if (begin == std::string_view::npos)
@@ -135,7 +135,7 @@ std::optional<Diagnostic> no_text(std::string_view source, size_t begin) {
 
 std::optional<Diagnostic> foreign_source(std::string_view source, std::string_view name) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (source.starts_with(kByteOrderMark)) return std::nullopt;  // the lexer says so
+  if (source.starts_with(kByteOrderMark)) return std::nullopt;  // the lexer reports it
   const size_t begin = source.find_first_not_of(" \t\r\n");
   if (auto nothing = no_text(source, begin)) return nothing;
   if (source[begin] == '(' || source.substr(begin).starts_with(";;")) return std::nullopt;
@@ -147,10 +147,10 @@ std::optional<Diagnostic> foreign_source(std::string_view source, std::string_vi
   d.found = language;
   d.expected = "WAT or a Wasm binary";
   if (language == "Markdown") {
-    d.message = "the program stands in a Markdown fence";
-    d.hint = "Give the program alone, without the lines of ```.";
+    d.message = "the program is in a Markdown fence";
+    d.hint = "Give only the program, without the ``` lines.";
   } else {
-    d.message = "this looks like " + std::string(language) + ", and it is read as WAT or Wasm here";
+    d.message = "this looks like " + std::string(language) + ", but it is read as WAT or Wasm here";
     if (language == "Python") d.hint = "Run it with --lang python, or name the file .py.";
     if (language == "JavaScript") d.hint = "Run it with --lang js, or name the file .js.";
   }

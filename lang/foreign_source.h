@@ -1,7 +1,7 @@
-// Sources in languages that are not run, told apart so that the author hears it in words rather
-// than as a parenthesis that is missing.
+// Recognises sources in other languages, so that the author gets a clear message rather than one about a missing
+// parenthesis.
 //
-// Threads: pure.
+// Threads: pure functions.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace membrane::lang {
 
-// kUnsupportedLanguage when `source` cannot be WAT because it does not begin with a form, or is empty; nothing
-// when it may be. `name` is the program's file name, or empty.
+// kUnsupportedLanguage when `source` cannot be WAT because it does not begin with a form, or is empty; nothing when
+// it may be WAT. `name` is the program's file name, or empty.
 std::optional<Diagnostic> foreign_source(std::string_view source, std::string_view name);
 
 }  // namespace membrane::lang

@@ -1,5 +1,5 @@
-// Membrane's own part of each language, which programs import: lang/python/guest and lang/javascript/guest, as they
-// stood when this was built (tools/embed-files). Under "host" there is what is run on this machine: packages/host.
+// Membrane's own part of each language, which programs import: lang/python/guest and lang/javascript/guest, embedded
+// at build time (tools/embed-files). Files under "host" run on this machine: packages/host.
 //
 // Threads: constant.
 #pragma once

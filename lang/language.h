@@ -1,9 +1,9 @@
-// Programs in the languages that Membrane runs, made modules.
+// Loads programs in the languages that the engine runs into modules.
 //
 //   source ─detect─▶ WAT ─expand, parse──┐
 //                └─▶ Wasm ─decode────────┴─▶ Loaded::module ─▶ (engine: validate, compile)
 //
-// The preprocessor's host is the registry of capabilities (host/registry.h).
+// The preprocessor's host functions are the registry of capabilities (host/registry.h).
 //
 // Threads: Loaded is a value; the functions are pure.
 #pragma once
@@ -22,16 +22,16 @@
 namespace membrane::lang {
 
 enum class Language : uint8_t {
-  kAuto,  // by the source: see detect()
+  kAuto,  // decided from the source: see detect()
   kWat,   // with the preprocessor's forms
   kWasm,  // a binary
 };
 std::string_view name_of(Language language);  // "auto", "wat", "wasm"
 
-// kWasm for what begins with "\0asm", else kWat.
+// kWasm if the source begins with "\0asm", else kWat.
 Language detect(std::string_view source);
 
-// A module that is not validated yet, and the way back from its places to the author's text.
+// A module that is not validated yet, with the mapping from its places to the author's text.
 class Loaded {
  public:
   Loaded() = default;
@@ -41,16 +41,16 @@ class Loaded {
         source_(source),
         expansion_(std::move(expansion)) {}
 
-  wasm::Module module;  // may be moved away; nothing else here needs it
+  wasm::Module module;  // may be moved out; nothing else here needs it
   Language language = Language::kWat;
 
-  // What the module was parsed from: the author's text, or its expansion. Empty for a binary.
+  // The text that the module was parsed from: the author's, or its expansion. Empty for a binary.
   [[nodiscard]] std::string_view text() const {
     return language == Language::kWasm ? std::string_view() : expansion_.text_or(source_);
   }
-  // A finding about `text()` as one about the author's text.
+  // Converts a finding about `text()` to one about the author's text.
   [[nodiscard]] Diagnostic to_author(Diagnostic diagnostic) const;
-  // The author's place of a byte of `text()`, as in a module's source map.
+  // The author's place of a byte of `text()`, as used in a module's source map.
   [[nodiscard]] Place author_place(uint32_t text_offset) const;
 
  private:
@@ -58,14 +58,14 @@ class Loaded {
   Expansion expansion_;
 };
 
-// `source` must outlive the result. `name` is the program's, for messages; its end may tell a
-// language ("job.py"). Fails with the decoder's, the preprocessor's or the parser's findings, at
-// places of `source`, bounded (base/findings.h); a source in a language that is not run says so (kUnsupportedLanguage).
+// `source` must outlive the result. `name` is the program's, for messages; its extension may indicate a language
+// ("job.py"). Fails with the decoder's, the preprocessor's or the parser's findings, at places in `source`, bounded
+// (base/findings.h); a source in another language gives kUnsupportedLanguage.
 std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view source,
                                                             Language language = Language::kAuto,
                                                             std::string_view name = {});
 
-// The registry as the preprocessor sees it.
+// The registry in the form that the preprocessor uses.
 const HostTable& host_functions();
 
 }  // namespace membrane::lang

@@ -1,4 +1,4 @@
-// What languages are called: by packages, in sentences, in fences of code and by people.
+// Names of languages: in packages, in sentences, in code fences and as people write them.
 //
 // Threads: pure functions.
 #pragma once
@@ -12,19 +12,19 @@ namespace membrane::lang {
 
 struct KnownLanguage {
   std::string_view name;                 // of the package; "wat" is the engine's own
-  std::string_view title;                // in sentences
-  std::array<std::string_view, 5> tags;  // in lower case; the first is what models are taught; "" for none
+  std::string_view title;                // used in sentences
+  std::array<std::string_view, 5> tags;  // in lower case; models are taught the first; "" for none
 };
 std::span<const KnownLanguage> known_languages();
-// Of TypeScript, which the package of JavaScript runs.
+// The tags of TypeScript, which the package of JavaScript runs.
 std::span<const std::string_view> typescript_tags();
 
-// In any case.
+// Ignores case.
 bool is_typescript(std::string_view tag);
-// The language that a word stands for: "python" for "py", "js" for "TypeScript". A word that stands for nothing here is
-// the name of a package.
+// The language that a word means: "python" for "py", "js" for "TypeScript". An unknown word is the name of a
+// package.
 std::string language_named(std::string_view word);
-// What a program in `word`, given without a name, is called, so that its language knows it: "-e.ts" for "-e" in TypeScript.
+// The name for an unnamed program in `word`, by which its language recognises it: "-e.ts" for "-e" in TypeScript.
 std::string program_name(std::string_view name, std::string_view word);
 
 }  // namespace membrane::lang

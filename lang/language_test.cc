@@ -15,7 +15,7 @@
 namespace membrane::lang {
 namespace {
 
-// Loaded, validated and linked, or what is wrong.
+// "" if it loads, validates and links; otherwise what is wrong.
 std::string check(std::string_view source, std::string_view name) {
   auto loaded = load_program(source, Language::kAuto, name);
   if (!loaded) return render(loaded.error().front(), source, name);

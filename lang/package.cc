@@ -22,20 +22,20 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 1;
 constexpr std::string_view kFileName = "language.json";
 constexpr std::string_view kDriverNames[] = {"python", "quickjs", "stdin"};
-constexpr std::string_view kLineEnd = "\n";  // of code, when a package does not say otherwise
+constexpr std::string_view kLineEnd = "\n";  // after code, unless a package says otherwise
 constexpr std::string_view kFrameNames[] = {"text", "length", "door", "eof"};
 
-// Reads members with their types; what is left over or of another type is a failure, named.
+// Reads members and checks their types; unknown members and other types are failures that name the member.
 class Members {
  public:
   Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) complain("is no object");
+    if (!object.is_object()) complain("is not an object");
   }
 
   std::string text(const char* name, bool is_needed = true) {
     const Json* const value = take(name, is_needed);
     if (value == nullptr) return {};
-    if (!value->is_string()) return complain(std::string(name) + " is no text"), std::string();
+    if (!value->is_string()) return complain(std::string(name) + " is not a string"), std::string();
     return value->get<std::string>();
   }
   [[nodiscard]] bool has(const char* name) const { return object_.is_object() && object_.contains(name); }
@@ -51,18 +51,17 @@ class Members {
     std::vector<std::string> all;
     const Json* const value = take(name, false);
     if (value == nullptr) return all;
-    if (!value->is_array()) return complain(std::string(name) + " is no list"), all;
+    if (!value->is_array()) return complain(std::string(name) + " is not a list"), all;
     for (const Json& each : *value)
       if (each.is_string()) all.push_back(each.get<std::string>());
-      else complain(std::string(name) + " has more than texts");
+      else complain(std::string(name) + " has an item that is not a string");
     return all;
   }
-  // The first thing that was wrong; "" when nothing was.
+  // The first problem; "" when there was none.
   std::string finish() {
     if (object_.is_object())
       for (const auto& [name, value] : object_.items())
-        if (std::ranges::find(taken_, name) == taken_.end())
-          complain("has a member that is not known: " + name);
+        if (std::ranges::find(taken_, name) == taken_.end()) complain("has an unknown member: " + name);
     return failure_;
   }
   void complain(const std::string& what) {
@@ -106,7 +105,7 @@ void read_frame(Members& members, Package& package) {
   const bool has_end = members.has("end");
   const std::string frame = members.text("frame", false);
   const auto known = by_name<Frame>(kFrameNames, "frame", frame.empty() ? kFrameNames[0] : frame);
-  if (!known) return members.complain("names a frame that is not known: " + frame);
+  if (!known) return members.complain("names an unknown frame: " + frame);
   package.frame = *known;
   if (!has_end && package.driver == Driver::kStdin && package.frame == Frame::kText) package.end = kLineEnd;
   if (package.driver != Driver::kStdin && (!frame.empty() || has_end))
@@ -116,7 +115,7 @@ void read_frame(Members& members, Package& package) {
   else if (package.frame == Frame::kEof && !package.init.empty())
     members.complain("has an init, which the frame eof cannot have: each turn starts the program");
   else if (package.frame == Frame::kDoor && !package.init.empty())
-    members.complain("has an init, which the frame door has no way for: put it into the arguments");
+    members.complain("has an init, which the frame door cannot run: put it into the arguments");
 }
 
 void read_warm(Members& members, Package& package) {
@@ -125,15 +124,15 @@ void read_warm(Members& members, Package& package) {
   if (package.driver != Driver::kPython)
     return members.complain("has warm modules, which only the driver python has");
   if (!lists->is_array() || lists->size() > kMostWarmLists)
-    return members.complain("warm is no list of at most " + std::to_string(kMostWarmLists) + " lists");
+    return members.complain("warm is not a list of at most " + std::to_string(kMostWarmLists) + " lists");
   for (const Json& list : *lists) {
     const auto is_module = [](const Json& name) {
       return name.is_string() && is_module_name(name.get_ref<const std::string&>());
     };
     if (!list.is_array() || list.empty() || list.size() > kMostWarmModules ||
         !std::ranges::all_of(list, is_module))
-      return members.complain("warm has what is no list of 1 to " + std::to_string(kMostWarmModules) +
-                              " names of modules");
+      return members.complain("warm has an item that is not a list of 1 to " +
+                              std::to_string(kMostWarmModules) + " names of modules");
     package.warm.push_back(list.get<std::vector<std::string>>());
   }
 }
@@ -145,14 +144,14 @@ std::string text_of_file(const fs::path& path) {
   return std::move(text).str();
 }
 
-// A package names files of this machine, which its programs then read: so whoever can write one could read what its user
-// can. Errors: kDenied.
+// A package names files of this machine, which its programs then read: so a user who can write packages could read
+// any file of the user who runs them. Errors: kDenied.
 Status check_closed(const fs::path& path) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) return {};
   return fail(ErrorCode::kDenied,
-              "no language is taken from " + path.string() + ", since everybody may write to it",
-              "If what is there is as it should be: chmod o-w " + path.string());
+              "no language is loaded from " + path.string() + ", since any user can write to it",
+              "If its contents are correct: chmod o-w " + path.string());
 }
 
 }  // namespace
@@ -177,7 +176,7 @@ Result<Package> read_package(const std::string& directory) {
     return fail(ErrorCode::kNotFound, directory + " has no " + std::string(kFileName), "");
   const auto malformed = [&](const std::string& what) {
     return fail(ErrorCode::kInvalidInput, path.string() + ": " + what,
-                "See docs/languages.md for what it holds.");
+                "See docs/languages.md for its contents.");
   };
   MEMBRANE_TRY(check_closed(directory));
   MEMBRANE_TRY(check_closed(path));
@@ -188,26 +187,26 @@ Result<Package> read_package(const std::string& directory) {
   std::string failure;
   Members members(object, "it");
   const Json* const version = members.take("language", true);
-  if (version == nullptr || *version != kVersion) members.complain("is of a version that is not known");
+  if (version == nullptr || *version != kVersion) members.complain("has an unknown version");
   package.directory = directory;
   package.name = members.text("name");
   package.version = members.text("version", false);
   const std::string driver = members.text("driver");
   if (const auto known = driver_of(driver)) package.driver = *known;
-  else members.complain("names a driver that is not known: " + driver);
+  else members.complain("names an unknown driver: " + driver);
   package.module = file_of(members.take("module", true), "module", directory, false, failure);
   if (const Json* const files = members.take("files", false)) {
-    if (!files->is_array()) members.complain("files is no list");
+    if (!files->is_array()) members.complain("files is not a list");
     else
       for (const Json& file : *files)
         package.files.push_back(file_of(&file, "files", directory, true, failure));
   }
   if (const Json* const environment = members.take("environment", false)) {
-    if (!environment->is_object()) members.complain("environment is no object");
+    if (!environment->is_object()) members.complain("environment is not an object");
     else
       for (const auto& [name, value] : environment->items())
         if (value.is_string()) package.environment.emplace_back(name, value.get<std::string>());
-        else members.complain("environment has more than texts");
+        else members.complain("environment has a value that is not a string");
   }
   package.arguments = members.texts("arguments");
   package.extensions = members.texts("extensions");
@@ -278,7 +277,7 @@ std::vector<Package> installed_packages() {
 
 namespace {
 
-// What somebody who wrote `name` probably meant: a language that is known or installed. "" for none, and for one of these.
+// The known or installed language that `name` was probably meant to be. "" for none, and if `name` is one of them.
 std::string near_name(std::string_view name) {
   const std::vector<Package> installed = installed_packages();
   std::vector<std::string_view> known;

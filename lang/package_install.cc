@@ -23,7 +23,7 @@ constexpr std::string_view kFileName = "language.json";
 constexpr std::string_view kModuleName = "module.wasm";
 constexpr std::string_view kFilesDirectory = "files";
 constexpr size_t kMostNameBytes = 64;
-// What programs are called that are in no language of a package.
+// Names of languages that need no package.
 constexpr std::string_view kTakenNames[] = {"wat", "wasm"};
 
 Status check_name(std::string_view name) {
@@ -39,7 +39,7 @@ Status check_name(std::string_view name) {
               "the engine's own.");
 }
 
-// Below files/, where the guest path says; nothing for one that would not stay there.
+// Below files/, at the guest path; nothing for a path that would lead out of it.
 std::optional<fs::path> place_of(const std::string& guest) {
   const fs::path path(guest);
   if (!path.is_absolute() || path.filename().empty() || std::ranges::find(path, "..") != path.end())
@@ -61,7 +61,7 @@ Result<std::string> write_file(const fs::path& to, std::span<const uint8_t> byte
   return sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-// The bytes of a file of this machine, as long as it lasts.
+// The bytes of a file of this machine, as long as this object lives.
 struct Source {
   explicit Source(const std::string& path)
       : file(path), mapping(file.number(), 0, file.usable() ? file.bytes() : 0) {}
@@ -76,23 +76,21 @@ Status copy_file(PackageFile& file, const fs::path& directory, const fs::path& p
   if (source.mapping.bytes().size() != source.file.bytes()) return unavailable("read", file.path, errno);
   MEMBRANE_ASSIGN(const std::string hash, write_file(directory / place, source.mapping.bytes()));
   if (!file.sha256.empty() && file.sha256 != hash)
-    return fail(ErrorCode::kInvalidInput,
-                file.path + " is not the file that was meant: its SHA-256 is " + hash,
-                "Get it again, or give the hash that it has.");
+    return fail(ErrorCode::kInvalidInput, file.path + " is not the expected file: its SHA-256 is " + hash,
+                "Download it again, or give its actual hash.");
   file.path = place.string();
   file.sha256 = hash;
   return {};
 }
 
-// Only a binary is kept as a warm image.
-// A command begins at its entry, by the convention of WASI.
+// Warm images need a binary. A command starts at its entry, by the convention of WASI.
 Status check_module(const wasm::Module& module, const Package& package) {
   const auto is_entry = [](const wasm::Export& e) {
     return e.name == "_start" && e.kind == wasm::ExternKind::kFunc;
   };
   if (package.driver != Driver::kStdin || std::ranges::any_of(module.exports, is_entry)) return {};
   return fail(ErrorCode::kInvalidInput, package.module.path + " exports no function \"_start\"",
-              "Give a WASI command: a program with a main function, and not a library.");
+              "Give a WASI command: a program with a main function, not a library.");
 }
 
 Status copy_module(Package& package, const fs::path& directory) {
@@ -106,13 +104,13 @@ Status copy_module(Package& package, const fs::path& directory) {
     const auto decoded = wasm::decode(bytes);
     if (!decoded)
       return fail(ErrorCode::kInvalidInput, module.path + ": " + decoded.error().message,
-                  "Give a module of WebAssembly, whole.");
+                  "Give a complete WebAssembly module.");
     MEMBRANE_TRY(check_module(*decoded, package));
     return copy_file(module, directory, kModuleName);
   }
   const auto parsed = wasm::parse_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!parsed)
-    return fail(ErrorCode::kInvalidInput, module.path + " is no module: " + parsed.error().front().message,
+    return fail(ErrorCode::kInvalidInput, module.path + " is not a module: " + parsed.error().front().message,
                 "Give a module of WebAssembly: a binary, or its text.");
   MEMBRANE_TRY(check_module(*parsed, package));
   MEMBRANE_ASSIGN(module.sha256, write_file(directory / kModuleName, wasm::encode(*parsed)));
@@ -126,8 +124,8 @@ Status fill(const Package& package, const fs::path& directory) {
   for (PackageFile& file : copied.files) {
     const auto place = place_of(file.guest);
     if (!place)
-      return fail(ErrorCode::kInvalidArgument, file.guest + " is no place for a file of the program",
-                  "Give an absolute path that names a file, as /usr/share/words=words.txt.");
+      return fail(ErrorCode::kInvalidArgument, file.guest + " is not a valid path for a file of the program",
+                  "Give an absolute path that names a file, such as /usr/share/words=words.txt.");
     MEMBRANE_TRY(copy_file(file, directory, *place));
   }
   const std::string text = to_json(copied);
@@ -144,12 +142,12 @@ Result<std::vector<PackageFile>> files_below(const std::string& guest, const std
   for (fs::recursive_directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     if (at->is_directory(error) && !at->is_symlink(error)) continue;
     if (at->is_symlink(error) || !at->is_regular_file(error))
-      return fail(ErrorCode::kUnsupported, at->path().string() + " is no regular file",
-                  "Put a copy of what it leads to in its place.");
+      return fail(ErrorCode::kUnsupported, at->path().string() + " is not a regular file",
+                  "Replace it with a copy of its target.");
     if (files.size() == kMostPackageFiles)
       return fail(ErrorCode::kUnsupported,
                   directory + " has more than " + std::to_string(kMostPackageFiles) + " files",
-                  "Give the parts that are needed, or an archive, if the program can read one.");
+                  "Give only the parts that are needed, or an archive, if the program can read one.");
     files.push_back(
         {(fs::path(guest) / at->path().lexically_relative(directory)).string(), at->path().string(), {}});
   }
@@ -164,7 +162,7 @@ Result<Package> install_package(const Package& package) {
   MEMBRANE_TRY(check_name(package.name));
   if (const auto known = find_package(package.name); known || known.error().code != ErrorCode::kNotFound)
     return fail(ErrorCode::kInvalidArgument, "there is a language " + package.name + " already",
-                "Take another name, or: membrane languages remove " + package.name);
+                "Use another name, or: membrane languages remove " + package.name);
   const std::vector<std::string> roots = package_directories();
   std::error_code error;
   fs::create_directories(roots.front(), error);

@@ -29,7 +29,7 @@ std::string expected(const Parameter& parameter) {
   return "";
 }
 
-// What was sent, so short that it can stand in a sentence.
+// The value that was sent, short enough for a sentence.
 std::string shown(const Json& value) {
   constexpr size_t kMost = 60;
   if (value.is_structured()) return value.is_array() ? "a list" : "an object";
@@ -142,7 +142,7 @@ Result<Arguments> Arguments::check(Json sent, std::span<const Parameter> paramet
   }
   if (wrong.empty()) return Arguments(std::move(sent));
   wrong.pop_back();
-  return fail(ErrorCode::kInvalidArgument, std::move(wrong), "Call the tool again with this mended.");
+  return fail(ErrorCode::kInvalidArgument, std::move(wrong), "Fix this and call the tool again.");
 }
 
 std::string Arguments::text(std::string_view name, std::string_view otherwise) const {

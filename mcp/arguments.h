@@ -1,5 +1,5 @@
-// The arguments of a tool: described once, for the schema that clients see and for the check of what they send. What is
-// wrong is said in sentences that a model can act on, all of it at once.
+// The arguments of a tool: described once, for the schema that clients see and for the validation of what
+// they send. Errors are sentences that a model can act on, and list all problems at once.
 //
 // For .cc files of this floor. Threads: values and pure functions.
 #pragma once
@@ -20,8 +20,8 @@ enum class ParameterType : uint8_t {
   kText,
   kInteger,
   kTexts,     // a list
-  kFlag,      // true or false; false when it is left out
-  kLanguage,  // a text: one of the choices, or another word for it ("py")
+  kFlag,      // true or false; false if absent
+  kLanguage,  // a text: one of the choices, or a synonym ("py")
 };
 
 struct Parameter {
@@ -29,14 +29,14 @@ struct Parameter {
   ParameterType type = ParameterType::kText;
   std::string description;
   bool is_required = false;
-  std::vector<std::string> choices = {};  // of a text; empty: any
+  std::vector<std::string> choices = {};  // for a text; empty: any
   int64_t least = 0, most = INT64_MAX;    // of an integer
 };
 
 // JSON Schema (2020-12) of an object with these properties and no others.
 OrderedJson schema_of(std::span<const Parameter> parameters);
 
-// What was sent, as it fits the parameters.
+// The validated arguments.
 class Arguments {
  public:
   // kInvalidArgument: everything that does not fit, with what was expected.
@@ -52,7 +52,7 @@ class Arguments {
   Json values_;
 };
 
-// The name among the choices that a word for a language stands for; "" for none.
+// The choice that a word for a language stands for; "" if none.
 std::string chosen_language(std::string_view word, std::span<const std::string> choices);
 
 }  // namespace membrane::mcp

@@ -14,7 +14,7 @@ OrderedJson described(std::string_view type, std::string_view description) {
   return {{"type", type}, {"description", description}};
 }
 
-// The text, or as much as there is room for; `is_cut` becomes true for the latter.
+// The text, or as much of it as there is room for; then `is_cut` becomes true.
 std::string bounded(std::string_view text, bool& is_cut) {
   if (!is_utf8(text)) return bounded(utf8_repair(text), is_cut);
   if (text.size() <= kStructuredTextBytes) return std::string(text);

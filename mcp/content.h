@@ -1,4 +1,5 @@
-// What tools answer with: content for a model to read, the same as data for a program, and links to what is kept.
+// The answers of tools: content for a model to read, the same as data for a program, and links to what is
+// kept.
 //
 // For .cc files of this floor. Threads: values and pure functions.
 #pragma once
@@ -12,12 +13,12 @@
 
 namespace membrane::mcp {
 
-// Of what a tool answers, for a model; the whole is in the report.
+// The limit for a tool's answer to a model; the report has everything.
 inline constexpr size_t kObservationBytes = 16u << 10;
-// Of each of stdout, stderr and result in what is for a program.
+// The limit for each of stdout, stderr and result in a program's data.
 inline constexpr size_t kStructuredTextBytes = 64u << 10;
 inline constexpr size_t kMaxImages = 8;
-inline constexpr size_t kMaxImageBytes = 4u << 20;  // of all of them, as base64
+inline constexpr size_t kMaxImageBytes = 4u << 20;  // for all of them, as base64
 
 struct ToolAnswer {
   OrderedJson content = OrderedJson::array();
@@ -25,18 +26,18 @@ struct ToolAnswer {
   bool is_error = false;
 };
 
-// A sentence; with `structured`, its data.
+// A sentence and, with `structured`, its data.
 ToolAnswer said(std::string text, OrderedJson structured = {});
-// What a model can mend: cause and fix.
+// An error that a model can fix: cause and fix.
 ToolAnswer failed(const Error& error);
 // A run or a turn. It is an error when the program did not end well.
 ToolAnswer answer_of(const Ran& ran, const std::string& session, Revision revision);
-// JSON Schema of its data.
+// The JSON Schema of its data.
 OrderedJson schema_of_run();
 
 OrderedJson text_content(std::string text);
 OrderedJson image_content(std::string base64, std::string_view mime_type);
-// "image/png" of bytes that begin as one; "" of others.
+// "image/png" for bytes that begin like one; "" for others.
 std::string_view image_type_of(std::string_view bytes);
 
 OrderedJson data_of(const SessionInfo& session);

@@ -79,7 +79,7 @@ class HttpEndpoint::Impl {
            std::ranges::find(options_.origins, origin) != options_.origins.end();
   }
   std::unique_ptr<HttpCall> receive(HttpRequest request);
-  // The name that what was agreed is found by.
+  // The key of a handshake's state.
   std::string keep(std::shared_ptr<Peer> peer, std::string tenant);
 
  private:
@@ -103,7 +103,7 @@ class HttpEndpoint::Impl {
   HttpOptions options_;
   std::mutex mutex_;  // over what follows
   std::random_device entropy_;
-  std::list<Handshake> handshakes_;                                // the one that was used last is the first
+  std::list<Handshake> handshakes_;                                // most recently used first
   std::map<std::pair<std::string, std::string>, Client> clients_;  // by tenant and client
   uint64_t seen_ = 0;
 };
@@ -112,7 +112,7 @@ namespace {
 
 class Posted final : public HttpCall {
  public:
-  // `has_own_peer`: nothing was agreed before, so an initialize that is accepted gets a name.
+  // `has_own_peer`: there was no handshake before, so an accepted initialize gets a name.
   Posted(HttpEndpoint::Impl& endpoint, HttpRequest request, std::shared_ptr<Peer> peer,
          std::shared_ptr<host::Flows> flows, bool has_own_peer)
       : endpoint_(endpoint),

@@ -27,7 +27,7 @@ class HttpTest : public ServerTest {
     for (auto& each : headers) request.headers.push_back(std::move(each));
     return request;
   }
-  // With the headers that repeat the message.
+  // With the headers that repeat parts of the message.
   static HttpRequest mirrored(const Json& message, const std::string& name = "") {
     HttpRequest request = post(message, {{"MCP-Protocol-Version", "2026-07-28"},
                                          {"Mcp-Method", message["method"].get<std::string>()}});
@@ -74,7 +74,7 @@ TEST_F(HttpTest, HeadersMustSayWhatTheMessageSays) {
   EXPECT_EQ(send(mirrored(stateless(1, "no/such"))).status, 404);
 }
 
-// Gives away what each request's conversation is.
+// Records each request's conversation.
 class Conversations final : public Backend {
  public:
   std::vector<std::shared_ptr<host::Flows>> of_calls;

@@ -37,8 +37,9 @@ Result<ReceiptTexts> KeptReports::receipt(const std::string& tenant, const std::
   if (const auto shelf = shelves_.find(tenant); shelf != shelves_.end())
     for (const Kept& kept : shelf->second.reports)
       if (kept.info.id == id && !kept.receipt.text.empty()) return kept.receipt;
-  return fail(ErrorCode::kNotFound, "there is no receipt of the report " + id,
-              "Receipts are of programs that were run with seal, and are kept as long as their reports.");
+  return fail(
+      ErrorCode::kNotFound, "there is no receipt of the report " + id,
+      "Only programs that were run with seal have receipts, which are kept as long as their reports.");
 }
 
 std::vector<ReportInfo> KeptReports::list(const std::string& tenant) const {

@@ -1,5 +1,5 @@
-// The latest reports of a backend's runs, as JSON, up to a number and a size for each tenant; a tenant's latest is kept in
-// any case.
+// The latest reports of a backend's runs, as JSON, up to a number and a size for each tenant; a tenant's
+// latest report is always kept.
 //
 // Threads: any.
 #pragma once
@@ -20,19 +20,19 @@ namespace membrane::mcp {
 struct KeptReportsOptions {
   size_t most = 64;                     // of a tenant
   size_t most_bytes = 64u << 20;        // of a tenant
-  size_t most_bytes_of_all = SIZE_MAX;  // the tenant whose last report is the oldest gives way
+  size_t most_bytes_of_all = SIZE_MAX;  // the tenant with the oldest last report is evicted
 };
 
 class KeptReports {
  public:
   explicit KeptReports(KeptReportsOptions options) : options_(options) {}
 
-  // `info.id` is the caller's to choose, and one that is not kept yet.
-  // A receipt that is larger than all of a tenant's reports may be is not kept.
+  // The caller chooses `info.id`, which must be new. A receipt that is larger than the limit for a tenant's
+  // reports is not kept.
   void add(const std::string& tenant, ReportInfo info, std::string json, ReceiptTexts receipt = {});
-  // Of a report's run. Errors: kNotFound.
+  // The receipt of a report's run. Errors: kNotFound.
   [[nodiscard]] Result<ReceiptTexts> receipt(const std::string& tenant, const std::string& id) const;
-  // The latest first.
+  // Latest first.
   [[nodiscard]] std::vector<ReportInfo> list(const std::string& tenant) const;
   // Errors: kNotFound.
   [[nodiscard]] Result<std::string> find(const std::string& tenant, const std::string& id) const;

@@ -1,4 +1,4 @@
-// Lines out of bytes that come in pieces, each bounded. The same bytes in other pieces give the same lines.
+// Splits bytes that come in pieces into lines of bounded length. The result does not depend on the pieces.
 //
 // Threads: one at a time.
 #pragma once
@@ -14,11 +14,12 @@ class LineReader {
  public:
   explicit LineReader(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Calls `line` for each that ends in `bytes`, without its end (\n, or \r\n), and `too_long` for one that has more than the
-  // most bytes, whose text is dropped. Lines of white space alone are left out.
+  // Calls `line` for each line that ends in `bytes`, without its end (
+  //  or \r
+  // ), and `too_long` for one that exceeds the limit, whose text is dropped. Blank lines are left out.
   void add(std::string_view bytes, const std::function<void(std::string_view)>& line,
            const std::function<void()>& too_long);
-  // What came after the last line's end is a line, too.
+  // Treats what came after the last line's end as a line too.
   void finish(const std::function<void(std::string_view)>& line, const std::function<void()>& too_long);
 
  private:

@@ -14,9 +14,9 @@
 #include "lang/package.h"
 #include "mcp/kept_reports.h"
 #include "sandbox/receipt_recorder.h"
+#include "sandbox/report_building.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
-#include "sandbox/telling.h"
 
 namespace membrane::mcp {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kWat = "wat";
 constexpr size_t kMostTold = 16;  // handles in a hint
 
-// Eight hexadecimal digits that the process has not given before: a handle of a process that has ended means nothing.
+// Eight hexadecimal digits that are new in this process: a handle of an earlier process is unknown.
 std::string new_handle(std::string_view kind, std::random_device& entropy) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string handle = std::string(kind) + "-";
@@ -38,7 +38,7 @@ Error of_host(const host::HostError& error, const std::string& path) {
           error.grant.empty() ? "list_files says what there is." : "It would be allowed by " + error.grant};
 }
 
-// The time that a call gives its program; cancelled with the caller.
+// The time limit that a call sets for its program; also cancels it with the caller.
 class Patience {
  public:
   Patience(const std::atomic<bool>* cancel, std::optional<uint64_t> wall_ms)
@@ -56,7 +56,7 @@ class Patience {
   }
   // For the turn; it may be null.
   [[nodiscard]] const std::atomic<bool>* cancel() const { return wall_ms_ ? &is_over_ : cancel_; }
-  // Of a turn that was stopped for its time.
+  // For a turn that was stopped at its time limit.
   void tell(sandbox::Report& report) const {
     if (!wall_ms_ || report.outcome != sandbox::Outcome::kCancelled || is_cancelled()) return;
     report.outcome = sandbox::Outcome::kTimedOut;
@@ -106,10 +106,10 @@ class LocalBackend final : public Backend {
     std::unique_ptr<sandbox::ReceiptRecorder> recorder = nullptr;  // null: its programs are not sealed
     std::unique_ptr<sandbox::Session> session;
     uint64_t forks = 0;
-    const std::atomic<bool>* cancel = nullptr;  // of the call that uses it; null: nobody cancels that
+    const std::atomic<bool>* cancel = nullptr;  // of the current call; null: it cannot be cancelled
   };
 
-  // A session while one call uses it; others are refused meanwhile.
+  // A session while one call uses it; other calls are refused meanwhile.
   class Held {
    public:
     Held(LocalBackend& backend, std::shared_ptr<Entry> entry)
@@ -139,10 +139,10 @@ class LocalBackend final : public Backend {
                           sandbox::ReceiptRecorder* recorder) const;
   Result<Ran> run_in_computer(const Caller& caller, const Program& program);
   static Status check_unsealed(bool seal);
-  // Null when no receipt is wanted. Errors: kUnsupported where there are none; those of the key.
+  // Null when no receipt is wanted. Errors: kUnsupported if there are none; those of the key.
   Result<std::unique_ptr<sandbox::ReceiptRecorder>> recorder_for(bool seal) const;
-  // Waits for the end of a call that was cancelled. Errors: kNotFound; kUnavailable while another call uses the session;
-  // kCancelled.
+  // Waits for the end of a cancelled call. Errors: kNotFound; kUnavailable while another call uses the
+  // session; kCancelled.
   Result<Held> hold(const Caller& caller, const std::string& id);
   Status check_room(size_t count) const;  // with the mutex
   SessionInfo keep_session(std::shared_ptr<Entry> entry);
@@ -152,14 +152,14 @@ class LocalBackend final : public Backend {
 
   LocalOptions options_;
   policy::Policy policy_of_wat_;
-  // What any program has read counts for all: the client carries it from one to the other.
+  // What any program has read counts for all: the client carries it from one to another.
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   KeptReports reports_{{.most = options_.most_reports, .most_bytes = options_.most_report_bytes}};
   mutable std::mutex mutex_;       // over what follows
-  std::condition_variable freed_;  // a session that was busy
+  std::condition_variable freed_;  // signals that a busy session is free
   std::random_device entropy_;
   std::map<std::string, std::shared_ptr<Entry>> sessions_;
-  size_t sessions_to_come_ = 0;  // that have their room, and are being made
+  size_t sessions_to_come_ = 0;  // reserved, and being created
 };
 
 // -- programs -------------------------------------------------------------------------------------------------------
@@ -201,12 +201,12 @@ sandbox::RunOptions LocalBackend::run_options() const {
 Result<std::unique_ptr<sandbox::ReceiptRecorder>> LocalBackend::recorder_for(bool seal) const {
   if (!seal) return nullptr;
   if (!options_.signing_key)
-    return fail(ErrorCode::kUnsupported, "this server makes no receipts", "Leave \"seal\" out.");
+    return fail(ErrorCode::kUnsupported, "this server makes no receipts", "Remove \"seal\".");
   MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());
   return std::make_unique<sandbox::ReceiptRecorder>(std::move(key));
 }
 
-// The texts of what was sealed; a report that could not be sealed says so.
+// The texts of a receipt; a report that could not be sealed says so.
 ReceiptTexts texts_of(Result<sandbox::SealedReceipt> sealed, sandbox::Report& report) {
   if (sealed) return {std::move(sealed->text), std::move(sealed->private_text)};
   sandbox::ReportError& error = report.errors.emplace_back();
@@ -241,7 +241,7 @@ sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& progr
                                                 .arguments = program.arguments,
                                                 .input = program.input},
                                                options);
-  if (program.wall_ms) sandbox::tell_timeout(*program.wall_ms, policy_of_wat_.limits.wall_ms, report);
+  if (program.wall_ms) sandbox::report_timeout(*program.wall_ms, policy_of_wat_.limits.wall_ms, report);
   return report;
 }
 
@@ -275,14 +275,14 @@ Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
                                           .cancel = caller.cancel,
                                           .on_stdout = caller.on_stdout,
                                           .on_stderr = caller.on_stderr});
-  if (program.wall_ms) sandbox::tell_timeout(*program.wall_ms, most_wall_ms, report);
+  if (program.wall_ms) sandbox::report_timeout(*program.wall_ms, most_wall_ms, report);
   ReceiptTexts receipt;
   if (recorder)
     receipt = texts_of(recorder->seal_run(made_of(program, name, opened.get(), policy), report), report);
   return keep_report(std::move(report), "", chosen->offered.name, std::move(receipt));
 }
 
-// A sandbox of its own, which is gone afterwards.
+// A sandbox of its own, which ends with the run.
 Result<Ran> LocalBackend::run_in_computer(const Caller& caller, const Program& program) {
   MEMBRANE_TRY(check_unsealed(program.seal));
   if (caller.on_step) caller.on_step("starting Linux");
@@ -301,13 +301,13 @@ Result<Ran> LocalBackend::run_in_computer(const Caller& caller, const Program& p
 Status LocalBackend::check_unsealed(bool seal) {
   if (!seal) return {};
   return fail(ErrorCode::kUnsupported, "what runs in a Linux sandbox is not sealed here",
-              "Leave \"seal\" out; membrane run --kind linux --seal and a service make receipts.");
+              "Remove \"seal\"; membrane run --kind linux --seal and a service make receipts.");
 }
 
 // -- sessions -------------------------------------------------------------------------------------------------------
 
 std::string LocalBackend::known_sessions() const {
-  if (sessions_.empty()) return "There is no session: create_session begins one.";
+  if (sessions_.empty()) return "There is no session: create one with create_session.";
   std::string list;
   size_t told = 0;
   for (const auto& [id, entry] : sessions_) {
@@ -318,8 +318,7 @@ std::string LocalBackend::known_sessions() const {
 }
 
 Result<LocalBackend::Held> LocalBackend::hold(const Caller& caller, const std::string& id) {
-  constexpr std::chrono::milliseconds kPatience(
-      100);  // how long it waits before it looks whether it is cancelled
+  constexpr std::chrono::milliseconds kPatience(100);  // interval for checking cancellation
   const auto is_set = [](const std::atomic<bool>* flag) { return flag != nullptr && *flag; };
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -390,7 +389,7 @@ Result<Ran> LocalBackend::exec(const Caller& caller, const std::string& id, cons
   MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   if (held->recorder) {
     MEMBRANE_TRY(held->recorder->usable());
-    MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());  // it may be another by now
+    MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());  // it may have changed
     held->recorder->sign_with(std::move(key));
   }
   const std::string name =
@@ -444,7 +443,7 @@ Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller& caller
 }
 
 Status LocalBackend::close_session(const Caller& caller, const std::string& id) {
-  std::shared_ptr<Entry> closed;  // taken apart without the mutex
+  std::shared_ptr<Entry> closed;  // destroyed without the mutex
   MEMBRANE_ASSIGN(const Held held, hold(caller, id));
   const std::lock_guard lock(mutex_);
   closed = std::move(sessions_[id]);

@@ -1,4 +1,4 @@
-// The levels of log messages, as MCP names them (RFC 5424). Threads: pure functions.
+// The levels of log messages, as named by MCP (RFC 5424). Threads: pure functions.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Whatever a client sends, on a line or over HTTP: there is an answer that is JSON, or none. Programs that stand in it run,
-// with little of everything.
+// Whatever a client sends, on a line or over HTTP: there is an answer that is JSON, or none. Programs in it
+// run with small limits.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>

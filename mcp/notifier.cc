@@ -8,7 +8,7 @@ namespace membrane::mcp {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 4u << 10;
-constexpr size_t kMaxNotifications = 1'000;  // of one call, of each kind
+constexpr size_t kMaxNotifications = 1'000;  // per call and kind
 constexpr std::chrono::milliseconds kBetween(50);
 
 }  // namespace

@@ -1,7 +1,7 @@
-// What a client hears of a call while it is under way: progress with the program's output, and log messages.
+// Notifies a client of a call in progress: the program's output as progress, and log messages.
 //
-// The progress is a number that grows: the bytes that were printed so far, and one for each step before. Output that comes
-// faster than is worth a message is put together; what is not sent is in the answer.
+// The progress is a growing number: the bytes that were printed so far, plus one for each earlier step.
+// Output that comes too fast for single messages is merged; the answer contains what is not sent.
 //
 // For .cc files of this floor. Threads: one at a time.
 #pragma once
@@ -36,7 +36,7 @@ class Notifier {
   const std::function<void(std::string_view)>& notify_;
   uint64_t progress_ = 0, told_ = 0;
   std::string unsent_;
-  std::chrono::steady_clock::time_point last_{};  // when output was told of; the first is at once
+  std::chrono::steady_clock::time_point last_{};  // of the last output notification; the first is immediate
   size_t sent_ = 0, logged_ = 0;
 };
 

@@ -16,7 +16,7 @@ namespace membrane::mcp {
 
 class Peer::Impl {
  public:
-  // A request that is under way; gone with its destructor.
+  // A request in progress; its destructor removes it.
   class UnderWay {
    public:
     UnderWay(std::shared_ptr<Peer> peer, Json id) : peer_(std::move(peer)), id_(std::move(id)) {}
@@ -33,7 +33,7 @@ class Peer::Impl {
     bool is_listed_ = false;
   };
 
-  // False, with the error: the id is taken, or there are `most` already.
+  // False, with the error: the id is taken, or there are already `most`.
   std::optional<ProtocolError> begin(UnderWay& call, size_t most);
   void cancel(const Json& id);
   void cancel_all();

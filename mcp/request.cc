@@ -31,7 +31,7 @@ std::unexpected<RefusedRequest> unsupported(std::string_view requested) {
   return std::unexpected(RefusedRequest{std::move(error), kBadRequest});
 }
 
-// The member of params that the header Mcp-Name repeats; null for methods without.
+// The member of params that the header Mcp-Name repeats; null for methods without one.
 const Json* named_by(const Message& request) {
   const auto member = [&](const char* name) -> const Json* {
     const auto found = request.params.find(name);
@@ -46,7 +46,7 @@ bool is_header_text(std::string_view value) {
   return std::ranges::all_of(value, [](char c) { return (c >= 0x20 && c <= 0x7e) || c == '\t'; });
 }
 
-// 2026-07-28: headers are there, and say what the body says. An intermediary may have acted by them.
+// 2026-07-28: the headers are present and match the body. An intermediary may have acted on them.
 std::optional<std::string> mismatch(const MirroredHeaders& headers, const Message& request,
                                     std::string_view version) {
   const auto differs = [](std::string_view name, const std::optional<std::string>& header,
@@ -67,7 +67,7 @@ std::optional<std::string> mismatch(const MirroredHeaders& headers, const Messag
 Terms stateless_terms(const Message& request, const Json& meta, const Json& version,
                       const Envelope& envelope) {
   if (!version.is_string())
-    return refused(Code::kInvalidParams, std::string(kVersionKey) + " in _meta is a string.");
+    return refused(Code::kInvalidParams, std::string(kVersionKey) + " in _meta must be a string.");
   const auto& name = version.get_ref<const std::string&>();
   if (envelope.headers)
     if (auto wrong = mismatch(*envelope.headers, request, name))
@@ -81,12 +81,12 @@ Terms stateless_terms(const Message& request, const Json& meta, const Json& vers
   if (const auto level = meta.find(kLogLevelKey); level != meta.end()) {
     if (level->is_string()) terms.log_level = find_log_level(level->get_ref<const std::string&>());
     if (!terms.log_level)
-      return refused(Code::kInvalidParams, std::string(kLogLevelKey) + " in _meta is no log level.");
+      return refused(Code::kInvalidParams, std::string(kLogLevelKey) + " in _meta is not a log level.");
   }
   return terms;
 }
 
-// Of a request that does not name its revision.
+// For a request that does not name its revision.
 Terms legacy_terms(const Message& request, const Envelope& envelope) {
   const Peer::Impl& peer = envelope.peer->impl();
   RequestTerms terms{.revision = kLatestWithHandshake, .log_level = peer.log_level(), .progress_token = {}};

@@ -1,4 +1,4 @@
-// Which revision a request is of, and whether it says what that revision asks for.
+// Determines the revision of a request, and checks that it has what that revision requires.
 //
 // For .cc files of this floor. Threads: pure functions.
 #pragma once
@@ -14,11 +14,11 @@
 
 namespace membrane::mcp {
 
-// What a request says of itself, in _meta or by its connection.
+// What a request declares in _meta or through its connection.
 struct RequestTerms {
   Revision revision = kLatestWithHandshake;
-  std::optional<LogLevel> log_level;  // the client hears of what is at least so bad; nothing: of nothing
-  Json progress_token;                // null: no progress is wanted
+  std::optional<LogLevel> log_level;  // the minimum level for log messages; nothing: none are sent
+  Json progress_token;                // null: no progress is requested
 };
 
 struct RefusedRequest {
@@ -28,7 +28,7 @@ struct RefusedRequest {
 
 std::expected<RequestTerms, RefusedRequest> terms_of(const Message& request, const Envelope& envelope);
 
-// A header's value, of which "=?base64?…?=" stands for the bytes in it. Nothing for what is malformed.
+// A header's value, in which "=?base64?…?=" encodes bytes. Nothing if it is malformed.
 std::optional<std::string> decoded_header(std::string_view value);
 
 }  // namespace membrane::mcp

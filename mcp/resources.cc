@@ -13,8 +13,8 @@ namespace membrane::mcp {
 namespace {
 
 constexpr size_t kPage = 50;
-constexpr size_t kMaxSessions = 100;  // whose files are listed
-constexpr size_t kMaxFiles = 1'000;   // of a session, that are listed
+constexpr size_t kMaxSessions = 100;  // sessions whose files are listed
+constexpr size_t kMaxFiles = 1'000;   // listed files of a session
 constexpr size_t kMaxResourceBytes = 8u << 20;
 constexpr std::string_view kJson = "application/json", kText = "text/plain";
 
@@ -33,7 +33,7 @@ OrderedJson all_resources(Backend& backend, const Caller& caller, Revision revis
       resource({.place = Place::kPolicy}, "policy", "What programs may do, in sentences", kText, revision));
   all.push_back(
       resource({.place = Place::kSessions}, "sessions", "The sessions that there are", kJson, revision));
-  // What the caller may not see is not listed; reading it says which scope is missing.
+  // What the caller may not see is not listed; reading it names the missing scope.
   const auto reports = backend.reports(caller).value_or(std::vector<ReportInfo>());
   for (const ReportInfo& report : reports)
     all.push_back(resource({.place = Place::kReport, .id = report.id}, report.id,
@@ -45,7 +45,7 @@ OrderedJson all_resources(Backend& backend, const Caller& caller, Revision revis
     if (looked_into++ == kMaxSessions) break;
     const auto files =
         session.is_busy ? Result<std::vector<sandbox::ReportFile>>() : backend.list_files(caller, session.id);
-    if (!files) continue;  // another call uses it, or has closed it
+    if (!files) continue;  // another call uses or has closed it
     size_t listed = 0;
     for (const sandbox::ReportFile& file : *files) {
       if (listed++ == kMaxFiles) break;
@@ -113,7 +113,7 @@ std::expected<Listing, ProtocolError> list_resources(Backend& backend, const Cal
     const char* const end = cursor.data() + cursor.size();
     const auto [at, error] = std::from_chars(cursor.data(), end, from);
     if (error != std::errc() || at != end)
-      return std::unexpected(ProtocolError{Code::kInvalidParams, "The cursor is none that was given."});
+      return std::unexpected(ProtocolError{Code::kInvalidParams, "The cursor is unknown."});
   }
   const OrderedJson all = all_resources(backend, caller, revision);
   OrderedJson page = OrderedJson::array();
@@ -146,7 +146,7 @@ std::expected<Listing, ProtocolError> read_resource(Backend& backend, const Call
   const auto name = read_uri(uri);
   if (!name)
     return std::unexpected(
-        not_found(uri, "resources/list and resources/templates/list say what there is.", revision));
+        not_found(uri, "resources/list and resources/templates/list list what exists.", revision));
   auto found = read(backend, caller, *name);
   if (!found) return std::unexpected(not_found(uri, found.error().to_string(), revision));
   if (found->bytes.size() > kMaxResourceBytes)

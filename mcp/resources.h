@@ -1,4 +1,4 @@
-// What can be read: the policy, the sessions, reports, and files of sessions.
+// The readable resources: the policy, the sessions, reports, and files of sessions.
 //
 // For .cc files of this floor. Threads: any.
 #pragma once
@@ -12,15 +12,15 @@
 
 namespace membrane::mcp {
 
-// How long a client may keep what it was given.
+// How long a client may cache a result.
 inline constexpr uint64_t kKeepsMs = 300'000;
 
 struct Listing {
-  OrderedJson result;  // without what every result has
+  OrderedJson result;  // without the common members of results
   uint64_t ttl_ms = 0;
 };
 
-// From `cursor` on, a text that an earlier page gave; "" is the beginning.
+// Starts at `cursor`, a text from an earlier page; "" is the beginning.
 std::expected<Listing, ProtocolError> list_resources(Backend& backend, const Caller& caller,
                                                      const std::string& cursor, Revision revision);
 Listing list_resource_templates(Revision revision);

@@ -19,14 +19,14 @@ constexpr int kAccepted = 202, kBadRequest = 400, kMissing = 404;
 constexpr std::string_view kServerInfoKey = "io.modelcontextprotocol/serverInfo";
 constexpr std::string_view kSubscriptionKey = "io.modelcontextprotocol/subscriptionId";
 
-// What a method is asked with.
+// The context of a method call.
 struct Request {
   Message message;
   RequestTerms terms;
   const Envelope& envelope;
   const std::atomic<bool>& cancelled;
 
-  // The text of a member; nothing where there is none, or it is no text.
+  // The text of a member; nothing if it is missing or not a text.
   [[nodiscard]] std::optional<std::string> text(const char* name) const {
     const auto found = message.params.find(name);
     if (found == message.params.end() || !found->is_string()) return std::nullopt;
@@ -48,13 +48,13 @@ class Server::Impl {
       : backend_(std::move(backend)), options_(std::move(options)) {}
 
   [[nodiscard]] const ServerOptions& options() const { return options_; }
-  // The method's result with what its revision puts into every result.
+  // The method's result, with what its revision adds to every result.
   [[nodiscard]] Answer answer(Request& request) const;
 
  private:
   struct Method {
     std::string_view name;
-    bool with_handshake, stateless;  // the eras that have it
+    bool with_handshake, stateless;  // the eras that support it
     Answer (Impl::*answer)(Request&) const;
   };
   static const std::vector<Method>& methods();
@@ -131,7 +131,7 @@ OrderedJson Server::Impl::cacheable(Listing listing, Revision revision) {
 
 Answer Server::Impl::initialize(Request& request) const {
   const auto asked = request.text("protocolVersion");
-  if (!asked) return invalid_params("initialize has a protocolVersion, a string.");
+  if (!asked) return invalid_params("initialize needs a protocolVersion, a string.");
   const auto known = find_revision(*asked);
   const Revision revision = known && !is_stateless(*known) ? *known : kLatestWithHandshake;
   request.envelope.peer->impl().agree(revision);
@@ -155,14 +155,14 @@ Answer Server::Impl::ping(Request&) const { return OrderedJson::object(); }
 
 Answer Server::Impl::set_level(Request& request) const {
   const auto level = find_log_level(request.text("level").value_or(""));
-  if (!level) return invalid_params("\"level\" is none of the log levels.");
+  if (!level) return invalid_params("\"level\" is not a log level.");
   request.envelope.peer->impl().set_log_level(*level);
   return OrderedJson::object();
 }
 
 Answer Server::Impl::list_tools(Request& request) const {
   if (request.message.params.contains("cursor") && !request.message.params["cursor"].is_null())
-    return invalid_params("The cursor is none that was given.");
+    return invalid_params("The cursor is unknown.");
   OrderedJson tools = OrderedJson::array();
   for (const Tool& tool : tools_for(backend_->offer(caller_of(request))))
     tools.push_back(description_of(tool, request.terms.revision));
@@ -182,13 +182,14 @@ Answer Server::Impl::list_templates(Request& request) const {
 
 Answer Server::Impl::read_resource(Request& request) const {
   const auto uri = request.text("uri");
-  if (!uri) return invalid_params("resources/read has a uri, a string.");
+  if (!uri) return invalid_params("resources/read needs a uri, a string.");
   auto found = mcp::read_resource(*backend_, caller_of(request), *uri, request.terms.revision);
   if (!found) return std::unexpected(std::move(found).error());
   return cacheable(*std::move(found), request.terms.revision);
 }
 
-// Nothing here changes without being asked, so there is nothing to hear of: the stream ends well when it has begun.
+// Nothing here changes without a request, so there is nothing to report: the stream succeeds and ends at
+// once.
 Answer Server::Impl::listen(Request& request) const {
   const auto wanted = request.message.params.find("notifications");
   if (wanted == request.message.params.end() || !wanted->is_object())
@@ -203,7 +204,7 @@ Answer Server::Impl::listen(Request& request) const {
 
 namespace {
 
-// What a person who watches the server wants to know of a run.
+// A log line for a person who watches the server.
 void log_run(Notifier& notifier, const std::string& tool, const ToolAnswer& answer) {
   if (!answer.structured.contains("outcome")) return;
   if (const auto refused = answer.structured.find("refused"); refused != answer.structured.end())
@@ -220,7 +221,7 @@ void log_run(Notifier& notifier, const std::string& tool, const ToolAnswer& answ
 
 Answer Server::Impl::call_tool(Request& request) const {
   const auto name = request.text("name");
-  if (!name) return invalid_params("tools/call has a name, a string.");
+  if (!name) return invalid_params("tools/call needs a name, a string.");
   Caller caller = caller_of(request);
   const std::vector<Tool> tools = tools_for(backend_->offer(caller));
   const Tool* const tool = find_tool(tools, *name);
@@ -235,7 +236,7 @@ Answer Server::Impl::call_tool(Request& request) const {
   if (const auto given = request.message.params.find("arguments");
       given != request.message.params.end() && !given->is_null())
     arguments = std::move(*given);
-  if (!arguments.is_object()) return invalid_params("\"arguments\" is an object.");
+  if (!arguments.is_object()) return invalid_params("\"arguments\" must be an object.");
   Notifier notifier(request.terms, request.envelope.notify);
   if (notifier.tells_progress()) {
     caller.on_step = [&](std::string_view what) { notifier.step(what); };
@@ -256,7 +257,7 @@ namespace {
 
 constexpr std::string_view kCancelled = "notifications/cancelled";
 
-// A message that has its answer, or needs none.
+// A message that already has its answer, or needs none.
 class AnsweredCall final : public Call {
  public:
   explicit AnsweredCall(Reply reply) : reply_(std::move(reply)) {}
@@ -317,7 +318,7 @@ class RequestCall final : public Call {
   std::optional<RefusedRequest> refused_;
 };
 
-// The messages of an array, answered one after the other, in an array.
+// Answers the messages of an array one after another, in an array.
 class BatchCall final : public Call {
  public:
   explicit BatchCall(std::vector<std::unique_ptr<Call>> calls) : calls_(std::move(calls)) {}
@@ -349,7 +350,7 @@ std::unique_ptr<Call> unreadable(const Unreadable& problem) {
   return answered(error_reply(problem.id, problem.error, kBadRequest));
 }
 
-// Batches were in one revision.
+// Only one revision had batches.
 bool takes_batches(const Envelope& envelope) {
   if (const auto agreed = envelope.peer->impl().agreed()) return *agreed == Revision::k2025_03_26;
   return envelope.headers && envelope.headers->protocol_version.value_or(
@@ -361,7 +362,7 @@ std::unique_ptr<Call> call_of(const Server::Impl& server, std::expected<Message,
   if (!message) return unreadable(message.error());
   if (message->kind == MessageKind::kRequest)
     return std::make_unique<RequestCall>(server, *std::move(message), std::move(envelope));
-  // Answers are to questions that are never asked here; of notifications one means something.
+  // Responses are ignored, since the server never asks; of the notifications, one has an effect.
   if (message->method == kCancelled)
     if (const auto id = message->params.find("requestId"); id != message->params.end() && is_id(*id))
       envelope.peer->impl().cancel(*id);
@@ -380,7 +381,7 @@ std::unique_ptr<Call> Server::receive(std::string_view text, Envelope envelope) 
   if (!read->is_batch) return call_of(*impl_, std::move(read->messages.front()), std::move(envelope));
   if (!takes_batches(envelope))
     return unreadable(
-        {{Code::kInvalidRequest, "Batches of messages are in revision 2025-03-26 alone."}, nullptr});
+        {{Code::kInvalidRequest, "Batches of messages exist only in revision 2025-03-26."}, nullptr});
   std::vector<std::unique_ptr<Call>> calls;
   for (auto& message : read->messages) calls.push_back(call_of(*impl_, std::move(message), envelope));
   return std::make_unique<BatchCall>(std::move(calls));

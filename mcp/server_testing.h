@@ -1,4 +1,4 @@
-// A server over programs in WAT, and messages for it.
+// A server for programs in WAT, and messages for it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline LocalOptions wat_only() {
   return options;
 }
 
-// A request of the revision 2026-07-28; what `meta` has comes on top.
+// A request of revision 2026-07-28, with `meta` on top.
 inline Json stateless(int id, const std::string& method, Json params = Json::object(),
                       Json meta = Json::object()) {
   meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28";

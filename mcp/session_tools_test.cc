@@ -1,4 +1,4 @@
-// Sessions, their files and forks, as tools. Skipped where a language is not installed (tools/get-languages).
+// Sessions, their files and forks, as tools. Skipped if a language is not installed (tools/get-languages).
 
 #include <gtest/gtest.h>
 

@@ -19,16 +19,16 @@
 namespace membrane::mcp {
 namespace {
 
-constexpr int kPatienceMs = 100;          // how long anything waits before it looks whether it is to end
-constexpr size_t kPieceBytes = 4u << 10;  // what a pipe that takes anything takes without blocking (PIPE_BUF)
-constexpr size_t kMaxWaiting = 64;        // calls that wait for a thread; then no more is read
+constexpr int kPatienceMs = 100;          // interval for checking whether to end
+constexpr size_t kPieceBytes = 4u << 10;  // the most that a writable pipe accepts without blocking (PIPE_BUF)
+constexpr size_t kMaxWaiting = 64;        // calls waiting for a thread, before reading stops
 
-// Writes messages, each whole, as the client takes them.
+// Writes messages, each whole, as fast as the client reads them.
 class Output {
  public:
   Output(int file, const std::atomic<bool>* stop) : file_(file), stop_(stop) {}
 
-  // False when nobody reads any more, or it is to end.
+  // False when nobody reads any more, or it must end.
   bool write(std::string_view message) {
     std::string line(message);
     line += '\n';
@@ -61,7 +61,7 @@ class Output {
     if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) is_over_ = true;
     return 0;
   }
-  // A socket takes what it has room for; a pipe that is ready has room for a piece.
+  // A socket accepts what it has room for; a pipe that is ready has room for a piece.
   ssize_t put(std::string_view bytes) {
     if (is_socket_) {
       const ssize_t sent = send(file_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -73,12 +73,12 @@ class Output {
 
   int file_;
   const std::atomic<bool>* stop_;
-  std::mutex mutex_;  // a message at a time
+  std::mutex mutex_;  // one message at a time
   bool is_socket_ = true;
   std::atomic<bool> is_over_ = false;
 };
 
-// Threads that answer calls in the order in which they come; as many as are needed, up to the most.
+// Threads that answer calls in order of arrival; as many as are needed, up to a limit.
 class Workers {
  public:
   Workers(size_t most, std::function<void(Call&)> answer)
@@ -202,7 +202,7 @@ class Connection {
   std::shared_ptr<Peer> peer_ = std::make_shared<Peer>();
   Output output_;
   bool is_ready_ = false;
-  Workers workers_;  // the last: its threads use the rest
+  Workers workers_;  // last member: its threads use the rest
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The transport over pipes and sockets of the test's own.
+// The transport over the test's own pipes and sockets.
 
 #include "mcp/stdio.h"
 

@@ -81,14 +81,14 @@ ToolAnswer list_files(const ToolCall& call) {
   return said(std::move(text), {{"files", std::move(files)}, {"count", listed->size()}});
 }
 
-// Absolute. A relative path begins where programs begin, and models write programs that name their files so.
+// Absolute. A relative path starts where programs start, since models name files like that.
 std::string path_of(const ToolCall& call) {
   std::string path = call.arguments.text("path");
   while (path.starts_with("./")) path.erase(0, 2);
   return path.empty() || path.starts_with('/') ? path : "/" + path;
 }
 
-// A part of a file as text, where it is UTF-8 but for characters that the part cuts; else base64.
+// A part of a file as text, if it is UTF-8 except for characters that the boundaries cut; otherwise base64.
 ToolAnswer read_file(const ToolCall& call) {
   const std::string path = path_of(call);
   const auto bytes = call.backend.read_file(call.caller, call.arguments.text("session"), path);
@@ -99,7 +99,7 @@ ToolAnswer read_file(const ToolCall& call) {
     return failed({ErrorCode::kInvalidArgument,
                    "offset is " + std::to_string(offset) + ", and " + path + " has " +
                        std::to_string(bytes->size()) + " bytes",
-                   "Give an offset in the file."});
+                   "Use an offset inside the file."});
   std::string_view part = std::string_view(*bytes).substr(offset, most);
   constexpr size_t kCharacter = 4;
   const size_t whole = utf8_valid_prefix(part);
@@ -126,7 +126,7 @@ ToolAnswer write_file(const ToolCall& call) {
     auto decoded = base64_decode(bytes);
     if (!decoded)
       return failed({ErrorCode::kInvalidArgument, "\"content\" is not base64 (RFC 4648, with padding)",
-                     "Encode it again, or leave \"encoding\" out for text."});
+                     "Encode it again, or remove \"encoding\" for text."});
     bytes = std::move(*decoded);
   }
   const std::string path = path_of(call);
@@ -242,7 +242,7 @@ std::string policy_of(const Offer& offer) {
   return offer.policy.substr(0, utf8_cut(offer.policy, kMaxPolicyBytes)) + "…\nexplain_policy says the rest.";
 }
 
-// What a model would take for otherwise.
+// What a model would otherwise assume.
 std::string differences_of(const Offer& offer) {
   const bool has_python = std::ranges::any_of(
       offer.languages, [](const OfferedLanguage& language) { return language.name == "python"; });
@@ -251,7 +251,7 @@ std::string differences_of(const Offer& offer) {
              : "";
 }
 
-// What programs of a session share, by the kinds that are offered.
+// What programs of a session share, by the kinds of languages that are offered.
 std::string shared_of(const Offer& offer) {
   const auto is_linux = [](const OfferedLanguage& language) {
     return language.name == "linux" || language.name.starts_with("linux:");

@@ -1,4 +1,4 @@
-// The tools that are offered, as data: name, what it does, its parameters, what it answers.
+// The offered tools, as data: names, descriptions, parameters, results.
 //
 // For .cc files of this floor. Threads: values; call_tool() from any thread.
 #pragma once
@@ -27,21 +27,21 @@ struct Tool {
   std::string description;
   std::vector<Parameter> parameters = {};
   OrderedJson output_schema;
-  // What a client may say to its user: changes nothing; takes away; may reach beyond the sandbox.
+  // Hints that a client may show its user: changes nothing; deletes something; may reach beyond the sandbox.
   bool only_reads = false, destroys = false, is_open_world = false;
   ToolAnswer (*call)(const ToolCall& call) = nullptr;
 };
 
-// In an order that is always the same. The descriptions say what is granted, and the limits.
+// Always in the same order. The descriptions contain the grants and the limits.
 std::vector<Tool> tools_for(const Offer& offer);
 const Tool* find_tool(const std::vector<Tool>& tools, std::string_view name);
-// As tools/list gives it.
+// The form of tools/list.
 OrderedJson description_of(const Tool& tool, Revision revision);
-// `arguments` is an object. Arguments that do not fit are a failed answer.
+// `arguments` must be an object. Invalid arguments give a failed answer.
 ToolAnswer call_tool(const Tool& tool, Json arguments, Backend& backend, const Caller& caller,
                      Revision revision);
 
-// For a client's system prompt: how the tools go together.
+// For a client's system prompt: how the tools work together.
 std::string instructions();
 
 }  // namespace membrane::mcp

@@ -7,7 +7,7 @@ constexpr std::string_view kScheme = "membrane://";
 constexpr std::string_view kPolicy = "policy", kSessions = "sessions", kReports = "reports/",
                            kOfSession = "sessions/", kFiles = "/files/";
 
-// RFC 3986: what stands for itself in a path. A slash parts names.
+// RFC 3986: the characters that need no escape in a path. A slash separates names.
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
          c == '_' || c == '~' || c == '/';

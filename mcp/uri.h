@@ -1,4 +1,4 @@
-// The names of what can be read as a resource:
+// The names of resources:
 //
 //   membrane://policy                            what is granted, in sentences
 //   membrane://sessions                          the sessions, as JSON
@@ -18,14 +18,14 @@ enum class Place : uint8_t { kPolicy, kSessions, kReport, kFile };
 
 struct ResourceName {
   Place place = Place::kPolicy;
-  std::string id = {};    // of the report, or of the session
+  std::string id = {};    // of the report or session
   std::string path = {};  // of a file: absolute
 };
 
 inline constexpr size_t kMaxUriBytes = 8u << 10;
 
 std::string uri_of(const ResourceName& name);
-// Nothing for what is not one of them.
+// Nothing if it is not one of them.
 std::optional<ResourceName> read_uri(std::string_view uri);
 
 }  // namespace membrane::mcp

@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of one session: small enough that a source which is too much for it takes few others with it.
+// Per session: small enough that a source which exhausts it takes few others with it.
 constexpr uint64_t kMostSourceBytes = 1u << 20;
 constexpr size_t kMostSources = 200;
 constexpr uint64_t kMostSessionFuel = 100'000'000'000;
-// Of all sessions: some two minutes. What is left then is compiled by each program that imports it.
+// For all sessions: about two minutes. Remaining sources are compiled by each program that imports them.
 constexpr uint64_t kMostFuel = 1'000'000'000'000;
 
-// The bytecode is not compared with its source again: neither changes any more.
+// The bytecode is not checked against its source: neither changes any more.
 constexpr std::string_view kCompile = R"(
 import os, py_compile, sys
 for path, to in zip(sys.argv[1::2], sys.argv[2::2]):
@@ -92,7 +92,7 @@ class Compiling {
   [[nodiscard]] bool has_fuel() const { return fuel_left_ != 0; }
 
  private:
-  // In the session.
+  // The path in the session.
   [[nodiscard]] std::string place_of(const Source& source) const {
     return "/bytecode/" + bytecode_of(source, tag_).string();
   }
@@ -127,7 +127,7 @@ Status add_bytecode(const std::shared_ptr<const sandbox::Template>& language, st
          to < all.size() && to - from < kMostSources && (to == from || bytes < kMostSourceBytes); ++to)
       bytes += all[to].bytes;
     if (cancel != nullptr && *cancel)
-      return fail(ErrorCode::kCancelled, "bringing packages was interrupted", "");
+      return fail(ErrorCode::kCancelled, "installing packages was interrupted", "");
     MEMBRANE_TRY(compiling.compile(with_sources, std::span(all).subspan(from, to - from), cancel));
     from = to;
   }

@@ -8,7 +8,7 @@ Result<std::unique_ptr<Installer>> Installer::of(const lang::Package& language, 
     case lang::Driver::kQuickJs: return make_npm_installer(options);
     case lang::Driver::kStdin: break;
   }
-  return fail(ErrorCode::kUnsupported, "programs in " + language.name + " take no packages",
+  return fail(ErrorCode::kUnsupported, "programs in " + language.name + " cannot use packages",
               "Packages are for Python and JavaScript. Give another language its files when it is added: "
               "membrane languages "
               "add --file.");
@@ -18,7 +18,7 @@ Result<SubprocessEnd> run_installer(Subprocess process, const WorkDirectory& wor
   process.most_time = kMostInstallTime;
   process.watch = [&]() -> Status {
     if (options.cancel != nullptr && *options.cancel)
-      return fail(ErrorCode::kCancelled, "bringing packages was interrupted", "");
+      return fail(ErrorCode::kCancelled, "installing packages was interrupted", "");
     return work.check_size(kMostWorkBytes);
   };
   return run_subprocess(process);

@@ -1,4 +1,4 @@
-// How the packages of one language come to this machine.
+// How packages of one language are downloaded to this machine.
 //
 // Threads: one at a time.
 #pragma once
@@ -21,23 +21,24 @@ namespace membrane::packages {
 
 class Installer {
  public:
-  // kUnsupported for a language that takes no packages.
+  // kUnsupported for a language without packages.
   static Result<std::unique_ptr<Installer>> of(const lang::Package& language, const Options& options);
   virtual ~Installer() = default;
 
   [[nodiscard]] virtual policy::Registry registry() const = 0;
   // Where programs find the packages.
   [[nodiscard]] virtual std::string_view guest_directory() const = 0;
-  // What a lock depends on other than the names that were asked for, in one line.
+  // In one line, what a lock depends on apart from the requested names.
   [[nodiscard]] virtual std::string made_for() const = 0;
   // The language's part of a lock.
   [[nodiscard]] virtual std::optional<LockedLanguage>& part_of(Lock& lock) const = 0;
 
-  // Finds versions, and leaves the files of all packages below tree_in(work). `pins` are what another lock has chosen.
+  // Chooses versions, and leaves the files of all packages below tree_in(work). `pins` are the choices of another
+  // lock.
   virtual Result<LockedLanguage> resolve(const WorkDirectory& work,
                                          const std::vector<policy::PackageName>& names,
                                          const std::vector<LockedPackage>& pins) const = 0;
-  // Leaves the files of a lock there.
+  // Leaves the files that a lock names there.
   virtual Status fetch(const WorkDirectory& work, const LockedLanguage& locked) const = 0;
   [[nodiscard]] virtual std::string tree_in(const WorkDirectory& work) const = 0;
 };
@@ -45,7 +46,7 @@ class Installer {
 std::unique_ptr<Installer> make_python_installer(const lang::Package& language, const Options& options);
 std::unique_ptr<Installer> make_npm_installer(const Options& options);
 
-// What an installer may write to its work directory, and how long it may take.
+// Bounds on what an installer may write to its work directory, and on its time.
 inline constexpr uint64_t kMostWorkBytes = 2ull << 30;
 inline constexpr std::chrono::minutes kMostInstallTime(10);
 

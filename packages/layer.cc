@@ -24,7 +24,7 @@ constexpr size_t kMostIndexBytes = 64u << 20;
 
 std::unexpected<Error> damaged(const std::string& what) {
   return fail(ErrorCode::kInvalidInput, "the layer of packages is damaged: " + what,
-              "Remove it: it will be made again.");
+              "Remove it: it is then built again.");
 }
 
 std::string_view text_of(std::span<const uint8_t> bytes) {
@@ -34,7 +34,7 @@ std::span<const uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// The text before the next `end`, which goes, too. Nothing when there is none.
+// Removes and returns the text before the next `end`, and removes `end`. Nothing when there is none.
 std::optional<std::string_view> take_until(std::string_view& text, char end) {
   const size_t at = text.find(end);
   if (at == std::string_view::npos) return std::nullopt;
@@ -74,7 +74,7 @@ Result<std::vector<Found>> files_below(const std::string& directory) {
       return fail(ErrorCode::kInvalidInput, "a package has a link or a device: " + found.path, "");
     if (!is_plain_path(found.path))
       return fail(ErrorCode::kInvalidInput,
-                  "a package has a file whose path a program could not write: " + found.path, "");
+                  "a package has a file whose path is not valid in a program: " + found.path, "");
     found.bytes = at->file_size(error);
     bytes += found.bytes;
     files.push_back(std::move(found));
@@ -82,7 +82,7 @@ Result<std::vector<Found>> files_below(const std::string& directory) {
       return fail(ErrorCode::kExhausted,
                   "the packages have more than " + std::to_string(kMostLayerFiles) + " files or " +
                       std::to_string(kMostLayerBytes >> 20) + " MiB",
-                  "Ask for fewer packages.");
+                  "Request fewer packages.");
   }
   if (error) return fail(ErrorCode::kUnavailable, "cannot read " + directory + ": " + error.message(), "");
   std::ranges::sort(files, {}, &Found::path);
@@ -94,7 +94,7 @@ Result<std::vector<Found>> files_below(const std::string& directory) {
 Result<std::vector<LayerFile>> read_layer_index(std::string_view text, std::string_view key,
                                                 uint64_t content_bytes) {
   const auto key_line = take_until(text, '\n');
-  if (!key_line || *key_line != "key " + std::string(key)) return damaged("it is of other packages");
+  if (!key_line || *key_line != "key " + std::string(key)) return damaged("it belongs to other packages");
   std::vector<LayerFile> files;
   uint64_t offset = 0;
   while (!text.empty()) {

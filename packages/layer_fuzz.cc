@@ -1,4 +1,4 @@
-// The index of a layer: whatever stands in it, what is read lies inside of the content.
+// Any bytes as a layer's index: every file read from it lies inside the content.
 #include <cstdlib>
 
 #include "packages/layer.h"

@@ -21,12 +21,12 @@ using policy::Registry;
 
 constexpr int kVersion = 1;
 constexpr size_t kMostLockBytes = 16u << 20;
-constexpr size_t kMostLocked = 5'000;  // of one language
+constexpr size_t kMostLocked = 5'000;  // per language
 constexpr size_t kMostTextBytes = 1'000;
 
 std::unexpected<Error> malformed(const std::string& what) {
   return fail(ErrorCode::kInvalidInput, "the lock of packages is malformed: " + what,
-              "Remove it: the packages are resolved again, and it is made again.");
+              "Remove it: the packages are then resolved again, and a new lock is written.");
 }
 
 bool is_digest(std::string_view text) {
@@ -36,20 +36,20 @@ bool is_digest(std::string_view text) {
 
 Result<std::string> text_at(const Json& object, const char* name) {
   const auto found = object.find(name);
-  if (found == object.end() || !found->is_string()) return malformed(std::string(name) + " is no text");
+  if (found == object.end() || !found->is_string()) return malformed(std::string(name) + " is not a string");
   auto text = found->get<std::string>();
   if (text.size() > kMostTextBytes || text.find_first_of("\r\n") != std::string::npos)
-    return malformed(std::string(name) + " is no text of one line");
+    return malformed(std::string(name) + " is not a single line of text");
   return text;
 }
 
 Result<std::vector<std::string>> names_at(const Json& object, const char* name, Registry registry) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_array() || found->size() > kMostLocked)
-    return malformed(std::string(name) + " is no list");
+    return malformed(std::string(name) + " is not a list");
   std::vector<std::string> names;
   for (const Json& each : *found) {
-    if (!each.is_string()) return malformed(std::string(name) + " has more than names");
+    if (!each.is_string()) return malformed(std::string(name) + " has an item that is not a name");
     MEMBRANE_ASSIGN(const auto package, policy::parse_package(registry, each.get<std::string>()));
     names.push_back(package.text());
   }
@@ -57,13 +57,13 @@ Result<std::vector<std::string>> names_at(const Json& object, const char* name, 
 }
 
 Result<LockedPackage> package_of(const Json& object, Registry registry) {
-  if (!object.is_object()) return malformed("a package is no object");
+  if (!object.is_object()) return malformed("a package is not an object");
   LockedPackage package;
   MEMBRANE_ASSIGN(package.name, text_at(object, "name"));
   MEMBRANE_ASSIGN(package.version, text_at(object, "version"));
   if (const auto named = policy::parse_package(registry, package.name + "==" + package.version);
       !named || named->version.contains('*'))
-    return malformed(package.name + " " + package.version + " is no version of a package");
+    return malformed(package.name + " " + package.version + " is not a version of a package");
   if (registry == Registry::kJavaScript) return package;
   MEMBRANE_ASSIGN(package.file, text_at(object, "file"));
   MEMBRANE_ASSIGN(package.sha256, text_at(object, "sha256"));
@@ -72,13 +72,13 @@ Result<LockedPackage> package_of(const Json& object, Registry registry) {
 }
 
 Result<LockedLanguage> language_of(const Json& object, Registry registry) {
-  if (!object.is_object()) return malformed("a language is no object");
+  if (!object.is_object()) return malformed("a language is not an object");
   LockedLanguage locked;
   MEMBRANE_ASSIGN(locked.asked, names_at(object, "asked", registry));
   MEMBRANE_ASSIGN(locked.made_for, text_at(object, "made_for"));
   const auto packages = object.find("packages");
   if (packages == object.end() || !packages->is_array() || packages->size() > kMostLocked)
-    return malformed("packages is no list");
+    return malformed("packages is not a list");
   for (const Json& each : *packages) {
     MEMBRANE_ASSIGN(LockedPackage package, package_of(each, registry));
     locked.packages.push_back(std::move(package));
@@ -87,7 +87,7 @@ Result<LockedLanguage> language_of(const Json& object, Registry registry) {
     MEMBRANE_ASSIGN(locked.built_in, names_at(object, "built_in", registry));
   } else {
     const auto npm = object.find("package_lock");
-    if (npm == object.end() || !npm->is_object()) return malformed("package_lock is no object");
+    if (npm == object.end() || !npm->is_object()) return malformed("package_lock is not an object");
     locked.package_lock = json_text(*npm);
   }
   return locked;
@@ -117,7 +117,7 @@ Result<Lock> read_lock(std::string_view text) {
   const auto read = read_ordered_json(text, "the lock of packages", {.bytes = kMostLockBytes});
   if (!read) return malformed(read.error().message);
   if (!read->is_object() || read->value("membrane_lock", Json()) != kVersion)
-    return malformed("it is none of this version");
+    return malformed("it is not a lock of this version");
   Lock lock;
   if (const auto python = read->find("python"); python != read->end()) {
     MEMBRANE_ASSIGN(lock.python, language_of(*python, Registry::kPython));
@@ -154,7 +154,7 @@ Status save_lock(const std::string& path, const Lock& lock, LockPlace place) {
   const auto refused = [&] {
     auto error = refused_by_system("write the lock of packages", path);
     error.error().hint =
-        "Make the folder writable, or make the lock where it is, and keep it with the policy.";
+        "Make the directory writable, or create the lock elsewhere and keep it with the policy.";
     return error;
   };
   const mode_t mode = place == LockPlace::kCache ? 0600 : 0666;

@@ -40,7 +40,7 @@ TEST(LockTest, ItsTextReadsBackToTheSameLock) {
   EXPECT_EQ(read->javascript, example().javascript);
 }
 
-// What stands in it is given to pip and npm.
+// Its contents are passed to pip and npm.
 TEST(LockTest, WhatIsNoNameVersionOrDigestIsRefused) {
   const std::string text = to_text(example());
   for (const auto& [what, by] : {std::pair<std::string, std::string>{"\"rich\"", "\"--index-url=x\""},

@@ -1,4 +1,4 @@
-// Packages of JavaScript: the user's npm, without the packages' scripts.
+// Packages for JavaScript: the user's npm, without the packages' scripts.
 
 #include <algorithm>
 #include <filesystem>
@@ -48,7 +48,7 @@ std::string text_at(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// A digest of an algorithm that npm checks: of one that it does not know, it checks nothing.
+// A digest of an algorithm that npm checks: npm ignores digests of algorithms that it does not know.
 bool is_digest(std::string_view text) {
   constexpr std::pair<std::string_view, size_t> kDigests[] = {
       {"sha512-", 64}, {"sha384-", 48}, {"sha1-", 20}};
@@ -59,7 +59,7 @@ bool is_digest(std::string_view text) {
   });
 }
 
-// A range of versions, or another name with one: no repository, no file, no URL.
+// A range of versions, or another name with one: not a repository, a file or a URL.
 bool is_range(std::string_view text) {
   constexpr std::string_view kAlias = "npm:";
   if (text.starts_with(kAlias)) {
@@ -71,9 +71,9 @@ bool is_range(std::string_view text) {
   return text.find_first_of(":/\\") == std::string_view::npos;
 }
 
-// What npm is to know of a package: which one it is, its digest, and what it depends on. It brings what has nothing else
-// by name and version from the registry. What its lock says besides is left out: another place to bring it from, a
-// directory of this machine, packages inside of it. Nothing when that would not be it.
+// What npm needs to know about a package: its name, its digest, and its dependencies. npm fetches a package with
+// nothing else by name and version from the registry. The rest of its lock is left out: another source, a directory
+// of this machine, bundled packages. Nothing if the result would be a different package.
 std::optional<Json> from_registry(const Json& package, const std::string& name) {
   const std::string version = text_at(package, "version"), digest = text_at(package, "integrity");
   const std::string alias = text_at(package, "name");
@@ -107,7 +107,7 @@ struct CleanLock {
   std::vector<LockedPackage> packages;
 };
 
-// What npm wrote, or a file beside a policy has, as far as it is of the registry. Errors: kInvalidInput, kUnsupported.
+// The registry part of npm's output, or of a file beside a policy. Errors: kInvalidInput, kUnsupported.
 Result<CleanLock> clean_lock(const Json& lock, const Json& dependencies) {
   const auto packages = lock.find("packages");
   if (packages == lock.end() || !packages->is_object())
@@ -120,26 +120,25 @@ Result<CleanLock> clean_lock(const Json& lock, const Json& dependencies) {
        {"packages", {{"", {{"name", kManifestName}, {"version", "1.0.0"}, {"dependencies", dependencies}}}}}},
       {}};
   for (const auto& [place, package] : packages->items()) {
-    if (place.empty()) continue;  // our own
+    if (place.empty()) continue;  // the root package
     if (package.is_object() && package.contains("optional") && package["optional"] == true)
-      continue;  // not brought
+      continue;  // not installed
     const std::string name(name_of_place(place));
     if (!package.is_object() || !is_place(place))
       return fail(ErrorCode::kInvalidInput, "the package at " + place + " does not come from the registry",
-                  "Ask for other packages.");
+                  "Request other packages.");
     auto known = from_registry(package, name);
     if (!known)
-      return fail(
-          ErrorCode::kUnsupported,
-          "the package " + name + " does not come from the registry alone, as a file with a digest",
-          "Ask for a version of it whose files, and those of what it depends on, are in the registry.");
+      return fail(ErrorCode::kUnsupported,
+                  "the package " + name + " does not come from the registry alone, as a file with a digest",
+                  "Request a version whose files, and those of its dependencies, are in the registry.");
     clean.packages.push_back({name, text_at(package, "version"), {}, {}});
     clean.lock["packages"][place] = *std::move(known);
   }
   return clean;
 }
 
-// Links to programs, which nothing can start, and code of the machine.
+// Removes links to programs, which nothing can start, and native code.
 Status clean_tree(const fs::path& root) {
   std::vector<fs::path> programs;
   std::error_code error;
@@ -156,12 +155,13 @@ Status clean_tree(const fs::path& root) {
       return fail(ErrorCode::kUnsupported,
                   "the package " + std::string(inside.substr(0, slash)) + " is native code (" + place +
                       "), which does not run here",
-                  "Ask for a package that is JavaScript.");
+                  "Request a package that is pure JavaScript.");
     }
   }
   for (const fs::path& path : programs) fs::remove_all(path, error);
   if (error)
-    return fail(ErrorCode::kUnavailable, "cannot read what npm brought: " + error.message(), "Try again.");
+    return fail(ErrorCode::kUnavailable, "cannot read the files that npm installed: " + error.message(),
+                "Try again.");
   return {};
 }
 
@@ -217,7 +217,7 @@ class NpmInstaller final : public Installer {
                                                      {"dependencies", dependencies_of(names, pins)}}));
   }
 
-  // What npm has just found, cleaned; npm goes on from that.
+  // The lock that npm has just written, cleaned; npm continues from that.
   Result<LockedLanguage> read_lock_of(const WorkDirectory& work, const Json& dependencies) const {
     LockedLanguage locked;
     locked.made_for = made_for();
@@ -233,7 +233,7 @@ class NpmInstaller final : public Installer {
   Status fetch_there(const WorkDirectory& work) const {
     MEMBRANE_TRY(run(work, {"ci"}));
     std::error_code error;
-    fs::create_directory(tree_in(work), error);  // of nothing, npm makes none
+    fs::create_directory(tree_in(work), error);  // for no packages, npm creates none
     return clean_tree(tree_in(work));
   }
 
@@ -243,22 +243,22 @@ class NpmInstaller final : public Installer {
         const char* const option :
         {"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=optional",
          "--omit=dev", "--omit-lockfile-registry-resolved", "--loglevel=error", "--no-progress",
-         // Repositories and files of this machine are no packages; the first holds in every npm, and the others where it
-         // knows them.
+         // Repositories and files of this machine are not packages; every npm honours the first option, and newer
+         // ones the others.
          "--git=/bin/false", "--allow-git=none", "--allow-file=none", "--allow-directory=none",
          "--allow-remote=none"})
       arguments.emplace_back(option);
-    if (options_.on_progress) options_.on_progress("bringing packages by npm");
+    if (options_.on_progress) options_.on_progress("installing packages with npm");
     const auto end =
         run_installer({.arguments = std::move(arguments), .directory = work.path()}, work, options_);
     if (!end && end.error().code == ErrorCode::kNotFound)
-      return fail(ErrorCode::kNotFound, "packages for JavaScript are brought by npm, which is not there",
+      return fail(ErrorCode::kNotFound, "packages for JavaScript need npm, which is not installed",
                   "Install it: apt install npm.");
     if (!end) return std::unexpected(end.error());
     if (end->exit_code == 0) return {};
-    return fail(ErrorCode::kUnavailable, "npm brings no such packages: " + end->output,
+    return fail(ErrorCode::kUnavailable, "npm did not find the packages: " + end->output,
                 "Check the names and versions. npm uses your own configuration (registry, proxy, "
-                "certificates): look whether "
+                "certificates): check whether "
                 "npm install works by itself.");
   }
 

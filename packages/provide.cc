@@ -20,12 +20,13 @@ namespace {
 using policy::PackageName;
 
 constexpr std::string_view kLayerEnding = ".layer";
-constexpr uint64_t kMostCachedBytes = 2ull << 30;  // of all layers
+constexpr uint64_t kMostCachedBytes = 2ull << 30;  // for all layers
 constexpr std::string_view kLockEnding = ".lock";
-constexpr uint64_t kMostLockBytes = 64ull << 20;  // of all locks
+constexpr uint64_t kMostLockBytes = 64ull << 20;  // for all locks
 
 std::string digest_of(std::string_view text) {
-  XXH128_canonical_t hash;  // the directory is private, and what is found is compared whole
+  XXH128_canonical_t
+      hash;  // no need for a cryptographic hash: the directory is private, and the key is compared in full
   XXH128_canonicalFromHash(&hash, XXH3_128bits(text.data(), text.size()));
   return hex_of(hash.digest);
 }
@@ -42,19 +43,19 @@ class Provider {
            const Options& options)
       : installer_(installer), language_(std::move(language)), options_(options) {}
 
-  // What a lock says, which is made if it is not there, or is of other names.
+  // The contents of the lock, which is created if it does not exist or is for other names.
   Result<LockedLanguage> lock_of(const std::vector<PackageName>& names,
                                  const std::vector<LockedPackage>& pins, const std::string& lock_file) const {
     const bool is_cached = lock_file.empty();
     const std::string path = is_cached ? cached_lock(names, pins) : lock_file;
     auto lock = is_cached && !PrivateFile(path).usable() ? Result<Lock>(Lock()) : load_lock(path);
     if (!lock && !is_cached) return std::unexpected(std::move(lock).error());
-    if (!lock) lock = Lock();  // what is damaged in the cache is made again
+    if (!lock) lock = Lock();  // a damaged lock in the cache is replaced
     std::optional<LockedLanguage>& part = installer_.part_of(*lock);
     if (part && part->asked == texts_of(names) && part->made_for == installer_.made_for()) return *part;
     if (part && !is_cached && options_.on_notice)
       options_.on_notice("the lock " + path +
-                         " is of other packages, or of another version of the language: it is made again");
+                         " is for other packages or another version of the language: it is replaced");
     MEMBRANE_ASSIGN(const WorkDirectory work, WorkDirectory::make(options_.cache_directory));
     MEMBRANE_ASSIGN(part, installer_.resolve(work, names, pins));
     MEMBRANE_TRY(keep(*part, work));
@@ -63,13 +64,13 @@ class Provider {
     return *part;
   }
 
-  // The language with the files of a lock, which are brought if they are not there.
+  // The language with the files of a lock, which are fetched if necessary.
   Result<std::shared_ptr<const sandbox::Template>> with_files_of(const LockedLanguage& locked) const {
     const std::string key = key_of(locked), path = layer_path(key);
     auto layer = Layer::open(path, key);
     if (!layer) {
       if (layer.error().code == ErrorCode::kInvalidInput && options_.on_notice)
-        options_.on_notice("the layer " + path + " is damaged: Membrane makes a new one");
+        options_.on_notice("the layer " + path + " is damaged: Membrane builds a new one");
       MEMBRANE_ASSIGN(const WorkDirectory work, WorkDirectory::make(options_.cache_directory));
       MEMBRANE_TRY(installer_.fetch(work, locked));
       MEMBRANE_TRY(keep(locked, work));
@@ -80,8 +81,8 @@ class Provider {
                                    std::string(installer_.guest_directory()), key, path);
   }
 
-  // All that the files of a layer depend on, in one line. It stands in the layer, and is compared whole: nobody who writes
-  // a lock can have another one's layer taken for it.
+  // Everything that a layer's files depend on, in one line. The layer stores it, and it is compared in full: the
+  // author of a lock cannot have another lock's layer used for it.
   [[nodiscard]] std::string key_of(const LockedLanguage& locked) const {
     std::string text = installer_.made_for();
     for (const LockedPackage& package : locked.packages)
@@ -139,7 +140,7 @@ Names names_for(lang::Driver driver) {
 }
 
 std::string default_cache_directory() {
-  // By its specification, a path that is not absolute is not looked at.
+  // By its specification, a path that is not absolute is ignored.
   if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))
     return cache + "/membrane/packages";
   const std::string home = environment_variable("HOME");

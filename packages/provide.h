@@ -1,14 +1,14 @@
-// Packages for programs in a language: found by the language's own installer on this machine, kept in a cache, and mounted
-// read-only into every session of the language.
+// Packages for programs in a language: resolved by the language's own installer on this machine, kept in a cache,
+// and mounted read-only into every session of the language.
 //
 //   names ─▶ lock ──────────────────────────────▶ layer ─▶ Template::over() ─▶ sessions
 //            (or pip, npm: versions and hashes)    (or pip, npm: those files; bytecode, made inside)
 //
-// The installers run as the user, with the user's configuration, and take no code of a package: of Python wheels only, which
-// host/wheels.py unpacks; of JavaScript packages without their scripts. What a package has runs inside, when a program
-// imports it.
+// The installers run as the user, with the user's configuration, and run no code of a package: Python packages must
+// be wheels, which host/wheels.py unpacks; scripts of JavaScript packages are not run. Code of a package runs only
+// inside, when a program imports it.
 //
-// When lock and layer are there, neither an installer nor the network is needed.
+// If the lock and the layer exist, neither an installer nor the network is needed.
 //
 // Threads: any; processes may share the cache.
 #pragma once
@@ -27,36 +27,36 @@
 
 namespace membrane::packages {
 
-// Where programs find what is mounted.
+// Where programs find the packages.
 inline constexpr std::string_view kPythonPackages = "/usr/lib/python-packages";
 inline constexpr std::string_view kNodeModules = "/usr/lib/node_modules";
 
 struct Wanted {
-  std::vector<std::string> named;  // by a policy, as it has them
+  std::vector<std::string> named;  // by a policy, as written there
   std::vector<std::string> added;  // by --with
-  std::string lock_file;           // of what is named; "": the lock is kept in the cache
+  std::string lock_file;           // for `named`; "": the lock is kept in the cache
 };
 
 struct Options {
-  std::string cache_directory;                             // of locks and layers; the user's own
+  std::string cache_directory;                             // of locks and layers; owned by the user
   std::function<void(std::string_view step)> on_progress;  // may be null
   std::function<void(std::string_view sentence)>
-      on_notice;                              // what a person should hear of in any case; may be null
-  const std::atomic<bool>* cancel = nullptr;  // ends an installer; may be null
+      on_notice;                              // messages that should reach a person in any case; may be null
+  const std::atomic<bool>* cancel = nullptr;  // stops an installer; may be null
 };
 
-// The language with the packages, or as it is when there are none. Errors: kInvalidArgument for names that are none, and for
-// a version other than the one that is built in; kUnsupported for what is native code, and for a language that takes no
-// packages; kNotFound without an installer; kUnavailable for what the installer says; kInvalidInput for packages that are
-// not what they say they are; kTimedOut; kCancelled.
+// The language with the packages, or unchanged when there are none. Errors: kInvalidArgument for invalid names, and
+// for a version other than the built-in one; kUnsupported for native code, and for a language without packages;
+// kNotFound without an installer; kUnavailable when the installer fails; kInvalidInput for packages whose files do
+// not match their declarations; kTimedOut; kCancelled.
 Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const sandbox::Template> language,
                                                          const Wanted& wanted, const Options& options);
 
-// The template that has this spec(), from the files of the caches: nothing is made, and nobody is asked. Errors: those of
+// The template that has this spec(), from the cached files: nothing is built or downloaded. Errors: those of
 // Template::open() with only_finds, and of Layer::open().
 Result<std::shared_ptr<const sandbox::Template>> find_template(const sandbox::TemplateSpec& spec);
 
-// The names in a policy that are for programs in a language; null where the language takes no packages.
+// The member of a policy with a language's packages; null for a language without packages.
 using Names = std::vector<std::string> policy::Packages::*;
 Names names_for(lang::Driver driver);
 

@@ -1,4 +1,4 @@
-// Packages of Python: host/wheels.py, run by the user's Python, with the user's pip.
+// Packages for Python: host/wheels.py, run by the user's Python, with the user's pip.
 
 #include <algorithm>
 #include <utility>
@@ -23,7 +23,7 @@ std::string_view embedded(std::string_view language, std::string_view path) {
   return {reinterpret_cast<const char*>(found->bytes.data()), found->bytes.size()};
 }
 
-// The version that Membrane's module in the shape of requests says of itself.
+// The version that Membrane's replacement for requests reports.
 std::string version_of_requests() {
   constexpr std::string_view kBefore = "__version__ = \"";
   std::string_view text = embedded("python", "requests/__init__.py");
@@ -84,12 +84,12 @@ class PythonInstaller final : public Installer {
       files.push_back({{"name", package.name}, {"version", package.version}, {"sha256", package.sha256}});
     MEMBRANE_ASSIGN(const LockedLanguage found, run(work, {{"locked", files}}));
     if (found.packages == locked.packages) return {};
-    return fail(ErrorCode::kInvalidInput, "pip brought other files than the lock names",
-                "Remove the lock: the packages are resolved again, and it is made again.");
+    return fail(ErrorCode::kInvalidInput, "pip downloaded files other than those in the lock",
+                "Remove the lock: the packages are then resolved again, and a new lock is written.");
   }
 
  private:
-  // Without a version, pip would go back to an old one that was pure Python, if there is one.
+  // Without a version, pip would fall back to an old version that was pure Python, if there is one.
   static Status refuse_native(const std::vector<policy::PackageName>& names) {
     for (const policy::PackageName& name : names)
       if (const std::string_view instead = lang::instead_of_native(name.name);
@@ -104,19 +104,19 @@ class PythonInstaller final : public Installer {
     request["library"] = library_;
     request["own"] = {{"requests", version_of_requests()}};
     MEMBRANE_TRY(work.write("request.json", json_text(request)));
-    if (options_.on_progress) options_.on_progress("bringing packages by pip");
+    if (options_.on_progress) options_.on_progress("installing packages with pip");
     auto end = run_installer(
         {.arguments = {"python3", "-c", std::string(embedded("host", "wheels.py")), work.path()}}, work,
         options_);
     if (!end && end.error().code == ErrorCode::kNotFound)
-      return fail(ErrorCode::kNotFound, "packages for Python are brought by pip, and python3 is not there",
+      return fail(ErrorCode::kNotFound, "packages for Python need pip, and python3 is not installed",
                   "Install both: apt install python3-pip.");
     if (!end) return std::unexpected(std::move(end).error());
     const auto text = work.read("result.json", kMostResultBytes);
     if (end->exit_code != 0 || !text)
       return fail(ErrorCode::kUnavailable,
                   "pip ended with exit code " + std::to_string(end->exit_code) + ": " + end->output,
-                  "Look whether python3 -m pip download works by itself.");
+                  "Check whether python3 -m pip download works by itself.");
     return read_result(*text);
   }
 
@@ -140,12 +140,12 @@ class PythonInstaller final : public Installer {
     const std::string name = text_at(package, "name"), lacks = text_at(package, "lacks");
     return "programs get " + name + " " + text_at(package, "version") +
            ", an older version: " + text_at(package, "newest") + " needs " +
-           (lacks.empty() ? "a package" : lacks) + ", of which there is no wheel of pure Python";
+           (lacks.empty() ? "a package" : lacks) + ", of which there is no pure Python wheel";
   }
 
   const Options& options_;
   std::string version_;  // "3.15"
-  std::string library_;  // the archive of what is built in
+  std::string library_;  // the archive of built-in modules
   std::string made_for_;
 };
 

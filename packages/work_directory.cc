@@ -66,13 +66,13 @@ Status WorkDirectory::check_size(uint64_t most_bytes) const {
   uint64_t bytes = 0;
   std::error_code error;
   for (fs::recursive_directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;  // files come and go meanwhile
+    std::error_code gone;  // files are created and removed concurrently
     if (!at->is_symlink(gone) && at->is_regular_file(gone))
       if (const uint64_t size = at->file_size(gone); !gone) bytes += size;
     if (bytes > most_bytes)
       return fail(ErrorCode::kExhausted,
                   "the packages have more than " + std::to_string(most_bytes >> 20) + " MiB",
-                  "Ask for fewer packages.");
+                  "Request fewer packages.");
   }
   return {};
 }

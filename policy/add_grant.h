@@ -1,4 +1,4 @@
-// What the flags of a command add to a policy.
+// What a command's flags add to a policy.
 //
 // Threads: values.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace membrane::policy {
 
-// Adds a grant of a directory. One that is there for the same directory at the same place stays, with its bounds, and is
-// for writing when either is.
+// Adds a grant of a directory. An existing grant of the same directory at the same place stays, with its bounds, and
+// becomes writable if either is.
 void add_fs(Policy& policy, FsGrant grant);
 
 }  // namespace membrane::policy

@@ -38,8 +38,8 @@ constexpr SpecialRange kSpecialV6[] = {
     {"fc00::/7", "unique local"}, {"fe80::/10", "link-local"},    {"fec0::/10", "site-local"},
     {"ff00::/8", "multicast"},
 };
-// The first is the one that nearly every cloud uses; then Azure's wire server, Alibaba's,
-// Oracle's, and the IPv6 ones of AWS and Google.
+// The first is the one that nearly every cloud uses; then those of Azure's wire server, Alibaba and Oracle, and the
+// IPv6 ones of AWS and Google.
 constexpr std::string_view kMetadata[] = {"169.254.169.254", "168.63.129.16", "100.100.100.200",
                                           "192.0.0.192",     "fd00:ec2::254", "fd20:ce::254"};
 
@@ -122,12 +122,12 @@ std::string Cidr::to_string() const { return base.to_string() + "/" + std::to_st
 Result<Cidr> parse_cidr(std::string_view text) {
   const auto refuse = [text](std::string_view why) {
     return fail(ErrorCode::kInvalidArgument, "\"" + std::string(text) + "\" " + std::string(why),
-                "write an address or a range, as 192.168.1.20, 10.0.0.0/8 or fd00::/8");
+                "write an address or a range such as 192.168.1.20, 10.0.0.0/8 or fd00::/8");
   };
   const size_t slash = text.find('/');
   const auto base = Address::parse(text.substr(0, slash));
   if (!base) return refuse("is not an IP address or range.");
-  if (unmapped(*base) != *base) return refuse("is an IPv4 address in IPv6 clothes; write it as IPv4.");
+  if (unmapped(*base) != *base) return refuse("is an IPv4-mapped IPv6 address; write it as IPv4.");
   Cidr out{*base, base->bits()};
   if (slash == std::string_view::npos) return out;
   const std::string_view prefix = text.substr(slash + 1);
@@ -154,10 +154,10 @@ std::string_view special_kind(const Address& given) {
   if (is_metadata(address)) return "cloud metadata";
   if (address.is_v4()) return find_kind(v4, address);
   if (const auto kind = find_kind(v6, address); !kind.empty()) return kind;
-  // A NAT64 gateway would take us to the IPv4 address in the last four bytes.
+  // A NAT64 gateway would forward to the IPv4 address in the last four bytes.
   if (begins(address, "64:ff9b::/96")) return special_kind(v4_from(address.bytes(), 12));
   if (begins(address, "2000::/3")) return {};
-  return "reserved";  // IANA has given out only 2000::/3 as global unicast
+  return "reserved";  // IANA has allocated only 2000::/3 as global unicast
 }
 
 }  // namespace membrane::policy

@@ -18,14 +18,14 @@ namespace membrane::policy {
 
 class Address {
  public:
-  // Dotted quad or RFC 4291 text, without brackets, zone or port. Nothing else that
-  // inet_aton would take ("127.1", "0x7f000001").
+  // Dotted quad or RFC 4291 text, without brackets, zone or port. Other forms that inet_aton accepts are refused
+  // ("127.1", "0x7f000001").
   static std::optional<Address> parse(std::string_view text);
   static Address v4(const std::array<uint8_t, 4>& bytes);
   static Address v6(const std::array<uint8_t, 16>& bytes);
 
   [[nodiscard]] bool is_v4() const { return is_v4_; }
-  // Network order; an IPv4 address stands in the first four.
+  // Network order; an IPv4 address is in the first four.
   [[nodiscard]] const std::array<uint8_t, 16>& bytes() const { return bytes_; }
   [[nodiscard]] unsigned bits() const { return is_v4_ ? 32 : 128; }
   [[nodiscard]] std::string to_string() const;  // RFC 5952
@@ -37,8 +37,8 @@ class Address {
   std::array<uint8_t, 16> bytes_{};
 };
 
-// The IPv4 address inside an IPv4-mapped IPv6 one (::ffff:a.b.c.d); any other as it is.
-// That is what a socket would dial.
+// The IPv4 address inside an IPv4-mapped IPv6 one (::ffff:a.b.c.d), which is what a socket would connect to; any
+// other address unchanged.
 Address unmapped(const Address& address);
 
 // An address range, "10.0.0.0/8" or "fd00::/8"; a bare address is a range of one.
@@ -49,16 +49,15 @@ struct Cidr {
   [[nodiscard]] bool contains(const Address& address) const;
   [[nodiscard]] std::string to_string() const;
 };
-// Refuses ranges with bits beyond the prefix and IPv4-mapped ones: they mean something
-// else than they say.
+// Refuses ranges with bits set beyond the prefix, and IPv4-mapped ones: both mean something other than they appear
+// to.
 Result<Cidr> parse_cidr(std::string_view text);
 
-// Why an address is not the public internet: "private", "loopback", "link-local",
-// "cloud metadata", …; "" for a public one. Addresses that carry an IPv4 address inside
-// (mapped, NAT64) are judged by that one; 6to4 and Teredo are refused as such.
+// Why an address is not the public internet: "private", "loopback", "link-local", "cloud metadata", …; "" for a
+// public one. Addresses that embed an IPv4 address (mapped, NAT64) are judged by that one; 6to4 and Teredo are
+// refused as such.
 std::string_view special_kind(const Address& address);
-// The places where clouds hand out credentials. A range does not grant these: only the
-// address itself does.
+// The addresses at which clouds serve credentials. A range does not grant these: only the address itself does.
 bool is_metadata(const Address& address);
 
 }  // namespace membrane::policy

@@ -3,7 +3,7 @@
 //   http:METHOD[,METHOD…]:URL     http:HOST[:PORT]     fs:read|write[,links]:HOST[:GUEST]     kv[:PATH]     sql:NAME:PATH
 //   ai     time     random     ask
 //
-// What is granted already, by the policy or an earlier flag, is not granted again: the bounds of then hold.
+// What the policy or an earlier flag grants already is not granted again: the existing bounds hold.
 //
 // A URL and a path may contain colons: METHODs, modes and NAMEs end at the first colon, and
 // GUEST is what follows the last colon before a slash.
@@ -23,7 +23,7 @@ std::unexpected<Error> refuse(std::string_view flag, const std::string& why, std
   return fail(ErrorCode::kInvalidArgument, "--allow " + std::string(flag) + ": " + why, std::move(hint));
 }
 
-// What stands before the first colon, and after it ("" and nothing when there is none).
+// The text before the first colon, and after it (the whole text is "before" if there is no colon).
 struct Split {
   std::string_view head, tail;
   bool found = false;
@@ -37,8 +37,8 @@ Split split(std::string_view text) {
 // What "localhost" resolves to.
 const std::vector<std::string> kThisMachine = {"127.0.0.1", "::1"};
 
-// What the policy grants already is left out: its own bounds hold. By a name that can only mean this machine, a flag grants
-// the addresses that the name has, where the policy names none.
+// Skips what the policy grants already: its own bounds hold. For a name that can only mean this machine, a flag also
+// grants the addresses of that name, unless the policy names some.
 void add_http(Policy& policy, HttpGrant grant, const Url& url) {
   const bool is_this_machine = url.host == "localhost";
   for (HttpGrant& there : policy.http) {
@@ -53,7 +53,8 @@ void add_http(Policy& policy, HttpGrant grant, const Url& url) {
   policy.http.push_back(std::move(grant));
 }
 
-// A whole host: what programs of a package manager or of git want. Bounds of single answers do not fit them; the run's do.
+// A whole host, as programs of a package manager or of git need it. Bounds per response do not suit them; the run's
+// bounds apply.
 constexpr uint64_t kMostOfHost = 1ull << 30;
 
 bool is_host_flag(std::string_view rest) {
@@ -102,7 +103,7 @@ Status allow_http(Policy& policy, std::string_view flag, std::string_view rest) 
   return {};
 }
 
-// "/data" for "./data/": the directory's own name at the root of the guest's name space, which is "." itself.
+// "/data" for "./data/": the directory's own name at the root of the guest's name space; "/" for "." itself.
 std::string default_guest(std::string_view host) {
   while (host.ends_with('/')) host.remove_suffix(1);
   if (host == ".") return "/";
@@ -110,8 +111,8 @@ std::string default_guest(std::string_view host) {
   return name.empty() || name == "." || name == ".." ? "" : "/" + std::string(name);
 }
 
-// The path of a flag whose mode is none, or is left out: "./data" of "rw:./data" and of "./data".
-std::string_view path_behind(std::string_view rest) {
+// The path of a flag whose mode is invalid or missing: "./data" for "rw:./data" and for "./data".
+std::string_view path_without_mode(std::string_view rest) {
   constexpr std::string_view kModes[] = {"r",        "w",         "rw",         "ro",
                                          "readonly", "read-only", "read-write", "readwrite"};
   if (const auto [mode, paths, found] = split(rest);
@@ -129,13 +130,14 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
                   "write " + std::string(mode) + ", or " + std::string(mode) + ",links");
   const std::string_view near = found ? nearest(mode, {"read", "write"}) : "";
   if (!near.empty() && near != mode)
-    return refuse(
-        flag, "\"" + std::string(mode) + "\" is no mode: there are read, and write (which includes reading).",
-        "did you mean fs:" + std::string(near) + "? write " +
-            allow_flag("fs:" + std::string(near) + ":" + std::string(paths)));
+    return refuse(flag,
+                  "\"" + std::string(mode) +
+                      "\" is not a mode: the modes are read, and write (which includes reading).",
+                  "did you mean fs:" + std::string(near) + "? write " +
+                      allow_flag("fs:" + std::string(near) + ":" + std::string(paths)));
   if (mode != "read" && mode != "write")
     return refuse(flag, "the mode is missing: read, or write (which includes reading).",
-                  "write --allow 'fs:read:" + std::string(path_behind(rest)) + "'");
+                  "write --allow 'fs:read:" + std::string(path_without_mode(rest)) + "'");
   FsGrant grant;
   grant.mode = mode == "write" ? FsMode::kWrite : FsMode::kRead;
   grant.links = comma != std::string_view::npos;
@@ -200,7 +202,7 @@ void add_fs(Policy& policy, FsGrant grant) {
   const auto place = [](const FsGrant& of) {
     return (std::filesystem::path(of.host) / "").lexically_normal();
   };
-  // After a link, ".." is not the directory before it.
+  // After a link, ".." is not the parent of the directory before it.
   const auto leads_up = [](const FsGrant& of) { return of.host.contains(".."); };
   const auto is_same = [&](const FsGrant& there) {
     return there.guest == grant.guest && there.links == grant.links && place(there) == place(grant) &&

@@ -9,9 +9,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Replaces `left` by `next(left)` in one step and returns what stood there before. An
-// unlimited resource stays unlimited. The order of memory does not matter: a budget
-// guards nothing but its own number.
+// Atomically replaces `left` by `next(left)` and returns the previous value. An unlimited resource stays unlimited.
+// Relaxed ordering is enough: a budget guards nothing but its own number.
 template <typename Next>
 uint64_t update(std::atomic<uint64_t>& left, Next next) {
   uint64_t before = left.load(std::memory_order_relaxed);

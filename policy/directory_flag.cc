@@ -10,7 +10,7 @@
 namespace membrane::policy {
 namespace {
 
-// "/data/a" for "./data//a/", "/" for "."; "" for what leads out of the working directory.
+// "/data/a" for "./data//a/", "/" for "."; "" for a path that leads out of the working directory.
 std::string guest_of(std::string_view path) {
   std::string guest;
   for (const auto part : std::views::split(path, '/')) {

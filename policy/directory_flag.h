@@ -1,4 +1,4 @@
-// The --dir flag: an fs grant as users of other WASI runtimes write it.
+// The --dir flag: an fs grant in the form of other WASI runtimes.
 //
 // Threads: pure functions.
 #pragma once
@@ -11,8 +11,8 @@
 namespace membrane::policy {
 
 // Adds what one flag grants, HOST[:GUEST][:ro]: an fs grant for writing, or with ":ro" for reading. Without GUEST a
-// program finds the directory where it would find HOST from the working directory: "data" at /data, "." at /. GUEST may
-// be relative to /, and "::" may stand for its colon. On failure the policy is unchanged.
+// program finds the directory where HOST is relative to the working directory: "data" at /data, "." at /. GUEST may
+// be relative to /, and "::" may replace its colon. On failure the policy is unchanged.
 Status allow_directory(Policy& policy, std::string_view flag);
 
 }  // namespace membrane::policy

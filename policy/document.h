@@ -1,7 +1,7 @@
-// A policy file's text as a tree that no longer knows whether it was TOML or JSON.
+// A policy file's text as a tree, independent of whether it was TOML or JSON.
 //
-// Bounded: at most kMaxDocumentBytes of text, kMaxDepth levels. A key that stands twice in
-// one table is an error in both forms. Dates and null have no use in a policy and are refused.
+// Bounded: at most kMaxDocumentBytes of text, kMaxDepth levels. A repeated key in a table is an error in both forms.
+// Dates and null have no use in a policy and are refused.
 //
 // Threads: values.
 #pragma once
@@ -26,7 +26,7 @@ using Table = std::vector<Entry>;  // in the order of the text
 
 struct Node {
   std::variant<bool, int64_t, uint64_t, double, std::string, Array, Table> value;
-  uint32_t line = 0;  // 1-based; 0 where the reader does not tell (JSON)
+  uint32_t line = 0;  // 1-based; 0 if the reader does not report lines (JSON)
 };
 
 struct Entry {
@@ -36,7 +36,7 @@ struct Entry {
 
 std::string_view type_of(const Node& node);  // "a string", "a table", …
 
-// The root is always a table. Errors carry the line, not the file's name.
+// The root is always a table. Errors have the line, but not the file's name.
 Result<Node> parse_toml(std::string_view text);
 Result<Node> parse_json(std::string_view text);
 

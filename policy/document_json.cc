@@ -6,10 +6,10 @@
 namespace membrane::policy {
 namespace {
 
-constexpr size_t kMaxKeys = 256;  // of one object; keeps the search for duplicates short
+constexpr size_t kMaxKeys = 256;  // per object; bounds the search for duplicates
 
-// Builds the tree from events: unlike nlohmann's own tree it notices a key that stands
-// twice, and it refuses depth before it is built.
+// Builds the tree from events: unlike nlohmann's own tree it detects a repeated key, and it refuses excessive depth
+// before building it.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   Node take() { return std::move(root_); }
@@ -36,7 +36,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     if (table.size() >= kMaxKeys)
       return stop("an object has more than " + std::to_string(kMaxKeys) + " keys");
     if (std::any_of(table.begin(), table.end(), [&](const Entry& entry) { return entry.name == name; }))
-      return stop("the key \"" + name + "\" stands twice in one object");
+      return stop("the key \"" + name + "\" is repeated in one object");
     table.push_back({std::move(name), Node{}});
     return true;
   }
@@ -49,8 +49,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     error_ = std::move(why);
     return false;
   }
-  // Where the next value goes. Pointers into open_ stay good: a container only grows while it
-  // is the innermost open one, and then none of its children is open.
+  // Where the next value goes. Pointers in open_ stay valid: a container only grows while it is the innermost open
+  // one, and then none of its children is open.
   Node* place() {
     if (open_.empty()) return &root_;
     Node& top = *open_.back();

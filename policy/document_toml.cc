@@ -1,7 +1,7 @@
 #define TOML_EXCEPTIONS 0
-// Without exceptions, toml++ 3.3 goes on a little behind an error that it has noted, past assertions of its own
-// that then do not hold; the error is what it returns. An assertion must not end the process for bad input, nor
-// may the compiler take it for granted, as toml++ lets it with NDEBUG.
+// Without exceptions, toml++ 3.3 continues a little after an error that it has recorded, past assertions of its own
+// that then do not hold; it still returns the error. An assertion must not end the process for bad input, nor may
+// the compiler assume that it holds, as toml++ lets it with NDEBUG.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_ENABLE_FORMATTERS 0
@@ -19,7 +19,7 @@ std::unexpected<Error> at_line(uint32_t line, const std::string& message, std::s
   return fail(ErrorCode::kInvalidInput, "line " + std::to_string(line) + ": " + message, std::move(hint));
 }
 
-// The character at the start of `text`, `length` bytes long, as an escape of TOML.
+// A TOML escape for the character at the start of `text`, which is `length` bytes long.
 std::string escape(std::string_view text, size_t length) {
   uint32_t scalar = static_cast<unsigned char>(text[0]) & (0xffu >> (length + 1));
   for (size_t i = 1; i < length; ++i) scalar = scalar << 6 | (static_cast<unsigned char>(text[i]) & 0x3fu);
@@ -28,11 +28,11 @@ std::string escape(std::string_view text, size_t length) {
   return out;
 }
 
-// toml++ reads arrays and inline tables by recursion, and frees tables so; a key with dots makes as many. So what
-// nests is counted before it is given to it. Sees every character outside of strings and comments.
+// toml++ reads arrays and inline tables by recursion, and frees tables likewise; a dotted key makes as many tables.
+// So nesting is checked before toml++ sees the text. Gets every character outside of strings and comments.
 class Nesting {
  public:
-  // False: deeper than any policy.
+  // False: deeper than allowed.
   bool add(char c) {
     if (c == '[' || c == '{') ++depth_;
     if ((c == ']' || c == '}') && depth_ > 0) --depth_;
@@ -43,17 +43,16 @@ class Nesting {
 
  private:
   size_t depth_ = 0;
-  size_t dots_ = 0;  // of one key
+  size_t dots_ = 0;  // in the current key
 };
 
-// The same document in ASCII. toml++ 3.3 has undefined behaviour where it meets some letters
-// while it looks for white space, so it meets none: they are escaped in strings, dropped from
-// comments, and refused elsewhere. Strings over several lines, which no policy needs, would
-// make this longer than it is, and are refused.
+// The same document in ASCII. toml++ 3.3 has undefined behaviour for some non-ASCII letters while it looks for white
+// space, so it gets none: they are escaped in strings, dropped from comments, and refused elsewhere. Multi-line
+// strings, which no policy needs and which would complicate this, are refused.
 Result<std::string> to_ascii(std::string_view text) {
   std::string out;
   uint32_t line = 1;
-  char quote = 0;  // the string or the comment ('#') that we are in
+  char quote = 0;  // the open string's quote, or '#' in a comment; 0 outside
   Nesting nesting;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -61,8 +60,7 @@ Result<std::string> to_ascii(std::string_view text) {
       const size_t length = utf8_length(text.substr(i));
       if (length == 0) return at_line(line, "The policy is not UTF-8.");
       if (quote != '"' && quote != '#')
-        return at_line(line, "A character that is not ASCII stands outside \"…\".",
-                       "put it in double quotes");
+        return at_line(line, "A character that is not ASCII is outside \"…\".", "put it in double quotes");
       if (quote == '"') out += escape(text.substr(i), length);
       i += length - 1;
       continue;
@@ -72,16 +70,16 @@ Result<std::string> to_ascii(std::string_view text) {
       return at_line(line, "The tables are nested too deeply.");
     if (c == '\n') {
       ++line;
-      quote = 0;  // no string passes a line's end; toml++ says so itself
+      quote = 0;  // no string continues past the line; toml++ reports that itself
     } else if (quote == 0) {
       const bool opens = c == '"' || c == '\'';
       if (opens && text.substr(i, 3) == std::string(3, c))
-        return at_line(line, "A string over several lines has no use in a policy.", "use one pair of quotes");
+        return at_line(line, "Multi-line strings are not accepted in a policy.", "use one pair of quotes");
       if (opens || c == '#') quote = c;
     } else if (quote == '"' && c == '\\') {
       const unsigned char next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
       if (next >= 0x80)
-        return at_line(line, "A backslash stands before a character that needs none.", "remove it");
+        return at_line(line, "A backslash precedes a character that needs none.", "remove it");
       if (next > ' ') out += text[++i];
     } else if (c == quote && quote != '#') {
       quote = 0;

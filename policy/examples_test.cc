@@ -1,4 +1,4 @@
-// The policies in examples/policies are read by people first: they must be policies.
+// The policies in examples/policies are documentation, and must be valid.
 #include <gtest/gtest.h>
 
 #include <filesystem>

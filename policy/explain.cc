@@ -127,7 +127,7 @@ void explain_packages(std::string& out, const Packages& packages) {
   tell("JavaScript", packages.javascript);
 }
 
-// "the files below /inbox, the database \"crm\"": what has one of the marks.
+// "the files below /inbox, the database \"crm\"": the grants that have this mark.
 std::string marked(const Policy& policy, bool ReadMarks::* mark) {
   std::vector<std::string> names;
   for (const HttpGrant& grant : policy.http)
@@ -148,8 +148,7 @@ void explain_trifecta(std::string& out, const Policy& policy) {
   out +=
       "Once it has read private data and text of untrusted origin, no request over HTTP and no question to a "
       "model leaves ";
-  out += policy.trifecta->egress == Egress::kAsk ? "without the yes of a person, for each of them."
-                                                 : "any more.";
+  out += policy.trifecta->egress == Egress::kAsk ? "without a person's approval of each." : "any more.";
   out += " Private: " + marked(policy, &ReadMarks::is_private) +
          ". Of untrusted origin: " + marked(policy, &ReadMarks::is_untrusted) + ".\n";
 }
@@ -239,7 +238,7 @@ std::string explain_larger_limits(const Limits& limits, const Limits& language) 
 }
 
 std::string explain(const Policy& policy) {
-  std::string out = "A program under this policy can only do what is said here.\n";
+  std::string out = "A program under this policy can do only what is listed here.\n";
   explain_http(out, policy);
   explain_fs(out, policy);
   explain_kv(out, policy);

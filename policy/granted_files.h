@@ -1,6 +1,6 @@
-// Whether what a policy grants of this machine's files is there, before anything runs.
+// Checks that the files of this machine that a policy grants exist, before anything runs.
 //
-// Threads: pure, but for the file system.
+// Threads: any; reads the file system only.
 #pragma once
 
 #include "base/result.h"
@@ -8,7 +8,8 @@
 
 namespace membrane::policy {
 
-// Errors: kNotFound for a directory of an fs grant, or a database of an sql grant, that does not exist or cannot be looked at.
+// Errors: kNotFound for a directory of an fs grant, or a database of an sql grant, that does not exist or cannot be
+// accessed.
 Status check_granted_files(const Policy& policy);
 
 }  // namespace membrane::policy

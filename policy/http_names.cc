@@ -9,7 +9,7 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// The message's frame and its method: only the egress sets these.
+// Headers of message framing and method: only the egress sets these.
 constexpr std::string_view kOfTheMessage[] = {
     "accept-encoding",
     "connection",
@@ -27,7 +27,7 @@ constexpr std::string_view kOfTheMessage[] = {
     "x-method-override",
 };
 
-// What a server or a proxy before it routes by instead of the request's URL, or takes for the client's address.
+// Headers that servers and proxies use for routing instead of the request's URL, or as the client's address.
 constexpr std::string_view kRouting[] = {
     "cf-connecting-ip",
     "client-ip",

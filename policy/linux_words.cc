@@ -10,7 +10,7 @@
 namespace membrane::policy {
 namespace {
 
-// Of WebAssembly, and of host functions that this kind has not.
+// Limits of WebAssembly, and of host functions that Linux sandboxes do not have, are not enforced.
 bool is_heeded(std::string_view limit) {
   constexpr std::string_view kOthers[] = {"fuel",           "stack",  "call_depth",
                                           "table_elements", "tokens", "module"};
@@ -40,7 +40,8 @@ std::string explain_for_linux(const Policy& policy) {
 #undef LIMIT
   out += policy.platform.empty() ? "." : ", and runs on the platform " + policy.platform + " or not at all.";
   return out +
-         " Fuel, stack, calls and tables are not counted there. Its clock and its random numbers are this "
+         " Fuel, stack, call depth and tables are not limited there. Its clock and its random numbers are "
+         "this "
          "machine's; with --deterministic the clock starts at " +
          format_time(policy.time.start_ms) + ", and random numbers come from the seed " +
          std::to_string(policy.random.seed) + ".\n";

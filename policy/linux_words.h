@@ -1,4 +1,4 @@
-// What of a policy a Linux sandbox heeds (docs/linux.md): for people, and as a policy file.
+// The parts of a policy that a Linux sandbox enforces (docs/linux.md): as text, and as a policy file.
 //
 // Threads: pure functions.
 #pragma once
@@ -9,11 +9,12 @@
 
 namespace membrane::policy {
 
-// The limits, clock and random numbers of Linux sandboxes under this policy, whose limits are over those that they have unless something
-// names others: a paragraph like those of explain().
+// The limits, clock and random numbers of Linux sandboxes under this policy, starting from their own default limits:
+// a paragraph like those of explain().
 std::string explain_for_linux(const Policy& policy);
 
-// to_json() without what nothing counts there and with all that something does, in the same words: as a policy file it means the same.
+// to_json() with only the limits that a Linux sandbox enforces, in the same format: as a policy file it means the
+// same.
 std::string to_json_for_linux(const Policy& policy);
 
 }  // namespace membrane::policy

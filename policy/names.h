@@ -1,4 +1,4 @@
-// Small things that several files of policy/ say alike.
+// Names and phrases that several files of policy/ share.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace membrane::policy {
 
-// CONNECT: an encrypted connection of a Linux program's own, of which nobody sees more than the host.
+// CONNECT: an encrypted connection made by a Linux program itself, of which only the host name is visible.
 inline constexpr std::string_view kMethods[] = {"GET",   "HEAD",   "POST",    "PUT",
                                                 "PATCH", "DELETE", "OPTIONS", "CONNECT"};
 
@@ -28,7 +28,7 @@ inline std::string enumerate(const std::vector<std::string_view>& words) {
   return out;
 }
 
-// "did you mean x?", or the words there are.
+// "did you mean x?", or the list of known words.
 inline std::string suggest(std::string_view word, const std::vector<std::string_view>& known) {
   const std::string_view near = nearest(word, known);
   return near.empty() ? "known are " + enumerate(known) : "did you mean " + std::string(near) + "?";

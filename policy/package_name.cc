@@ -15,7 +15,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_letter(c) || is_digit(c); }
 bool is_joiner(char c) { return c == '-' || c == '_' || c == '.'; }
 
-// As the index of Python packages has them: letters, digits and joiners, the latter not at an end.
+// As the Python package index defines them: letters, digits and joiners, with no joiner at either end.
 bool is_python_name(std::string_view name) {
   return !name.empty() && is_word(name.front()) && is_word(name.back()) &&
          std::ranges::all_of(name, [](char c) { return is_word(c) || is_joiner(c); });
@@ -41,7 +41,7 @@ bool is_python_version(std::string_view version) {
                              [](char c) { return is_word(c) || is_joiner(c) || c == '+' || c == '!'; });
 }
 
-// Three numbers, and what may follow them.
+// Three numbers, and an optional suffix.
 bool is_npm_version(std::string_view version) {
   const std::string_view numbers = version.substr(0, version.find_first_of("-+"));
   if (std::ranges::count(numbers, '.') != 2 || numbers.front() == '.' || numbers.back() == '.' ||
@@ -51,34 +51,34 @@ bool is_npm_version(std::string_view version) {
 }
 
 std::unexpected<Error> refuse(std::string_view text, std::string_view why, std::string_view hint) {
-  return fail(ErrorCode::kInvalidArgument, "\"" + std::string(text) + "\" is no package: " + std::string(why),
-              std::string(hint));
+  return fail(ErrorCode::kInvalidArgument,
+              "\"" + std::string(text) + "\" is not a package: " + std::string(why), std::string(hint));
 }
 
 std::unexpected<Error> refuse_version(Registry registry, std::string_view text) {
   if (registry == Registry::kPython)
-    return refuse(text, "what follows == is no version.", "Write it as rich==13.7.1 or rich==13.7.*");
-  return refuse(text, "what follows == is no version.", "Write all three numbers, as lodash==4.17.21");
+    return refuse(text, "what follows == is not a version.", "Write it as rich==13.7.1 or rich==13.7.*");
+  return refuse(text, "what follows == is not a version.", "Write all three numbers, as lodash==4.17.21");
 }
 
 std::unexpected<Error> refuse_name(Registry registry, std::string_view text) {
   const bool is_python = registry == Registry::kPython;
   const std::string_view example = is_python
-                                       ? "Write a name, as rich, or a version of it, as rich==13.7.1"
-                                       : "Write a name, as lodash, or a version of it, as lodash==4.17.21";
-  if (text.starts_with('-')) return refuse(text, "it is an option, and only names are taken.", example);
+                                       ? "Write a name such as rich, or a version such as rich==13.7.1"
+                                       : "Write a name such as lodash, or a version such as lodash==4.17.21";
+  if (text.starts_with('-')) return refuse(text, "it is an option, and only names are accepted.", example);
   if (text.contains("://") || text.contains(" @ "))
-    return refuse(text, "it is a URL, and packages are named, for the registry to find them.", example);
+    return refuse(text, "it is a URL, and packages are found in the registry by name.", example);
   if (text.contains('['))
-    return refuse(text, "extras are not taken.", "Name what the extra needs as packages of their own.");
+    return refuse(text, "extras are not accepted.", "Name what the extra needs as packages of their own.");
   if (text.find_first_of("<>~^;") != std::string_view::npos)
-    return refuse(text, "of versions only one can be asked for, by ==.", example);
+    return refuse(text, "only an exact version can be asked for, with ==.", example);
   if (text.contains(',') || text.contains(' '))
     return refuse(text, "it is several names.",
                   "Repeat the option: --with rich --with httpx; in a policy, list them.");
   if ((text.contains('/') && is_python) || text.starts_with('.') || text.starts_with('/'))
-    return refuse(text, "it is a path, and packages are named, for the registry to find them.", example);
-  return refuse(text, "it is no name of the registry.", example);
+    return refuse(text, "it is a path, and packages are found in the registry by name.", example);
+  return refuse(text, "it is not a valid name in the registry.", example);
 }
 
 }  // namespace
@@ -111,8 +111,8 @@ Result<PackageName> parse_package(Registry registry, std::string_view text) {
 Result<std::vector<PackageName>> parse_packages(Registry registry, const std::vector<std::string>& texts) {
   if (texts.size() > kMostPackages)
     return fail(ErrorCode::kInvalidArgument,
-                "more than " + std::to_string(kMostPackages) + " packages are asked for",
-                "Name only those that programs import: what these need comes with them.");
+                "more than " + std::to_string(kMostPackages) + " packages are requested",
+                "Name only those that programs import: their dependencies come with them.");
   std::vector<PackageName> all;
   for (const std::string& text : texts) {
     MEMBRANE_ASSIGN(PackageName package, parse_package(registry, text));
@@ -121,8 +121,8 @@ Result<std::vector<PackageName>> parse_packages(Registry registry, const std::ve
   std::ranges::sort(all, {}, &PackageName::name);
   const auto twice = std::ranges::adjacent_find(all, {}, &PackageName::name);
   if (twice != all.end())
-    return fail(ErrorCode::kInvalidArgument, "the package " + twice->name + " is asked for twice",
-                "Leave one of them out.");
+    return fail(ErrorCode::kInvalidArgument, "the package " + twice->name + " is requested twice",
+                "Remove one of them.");
   return all;
 }
 

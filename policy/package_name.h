@@ -1,6 +1,6 @@
-// Packages by their names, as a policy and --with give them: "rich", "rich==13.7", "@scope/name==1.2.3".
+// Packages by name, as in a policy and in --with: "rich", "rich==13.7", "@scope/name==1.2.3".
 //
-// A name is a name of the registry and nothing else: no URL, no path, no option of pip or npm can be written as one.
+// Only names of the registry are accepted: no URL, path, or option of pip or npm can pass as one.
 //
 // Threads: pure functions.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace membrane::policy {
 
-inline constexpr size_t kMostPackages = 100;  // of one language
+inline constexpr size_t kMostPackages = 100;  // per language
 
 enum class Registry : uint8_t { kPython, kJavaScript };
 
@@ -25,13 +25,13 @@ struct PackageName {
   friend bool operator==(const PackageName&, const PackageName&) = default;
 };
 
-// Errors: kInvalidArgument, with how it is to be written.
+// Errors: kInvalidArgument, with the correct form.
 Result<PackageName> parse_package(Registry registry, std::string_view text);
-// All of a list, sorted by name. Errors: those of parse_package(); kInvalidArgument for a name that stands twice, and for
+// The whole list, sorted by name. Errors: those of parse_package(); kInvalidArgument for a repeated name, and for
 // more than kMostPackages.
 Result<std::vector<PackageName>> parse_packages(Registry registry, const std::vector<std::string>& texts);
 
-// The name as the index of Python packages compares it: lower case, with "-" for each run of "-", "_" and ".".
+// The name as the Python package index compares it: lower case, with "-" for each run of "-", "_" and ".".
 std::string normal_python_name(std::string_view name);
 
 }  // namespace membrane::policy

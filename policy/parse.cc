@@ -1,5 +1,5 @@
-// From a document's tree to a Policy: a table of fields for each table of the file, so that
-// what is not in a table is unknown and is refused.
+// Converts a document's tree to a Policy: a table of fields for each table of the file, so that unknown fields are
+// refused.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace membrane::policy {
 namespace {
 
-// Where a value stands, for messages: "line 12: http[0].url".
+// A value's location, for messages: "line 12: http[0].url".
 struct Where {
   std::string path;
   uint32_t line = 0;
@@ -58,12 +58,11 @@ Status read(bool& into, const Node& node, const Where& where) {
   return {};
 }
 
-constexpr std::string_view kExpected[] = {"a whole number", "a size, as \"64 MiB\"",
-                                          "a duration, as \"10 s\""};
+constexpr std::string_view kExpected[] = {"a whole number", "a size, such as \"64 MiB\"",
+                                          "a duration, such as \"10 s\""};
 
 Result<uint64_t> whole(const Node& node, const Where& where, std::string_view expected) {
-  constexpr double kExact =
-      9007199254740992.0;  // 2^53: beyond it a double is not the number that was written
+  constexpr double kExact = 9007199254740992.0;  // 2^53: above it a double does not represent every integer
   if (const auto* large = std::get_if<uint64_t>(&node.value)) return *large;
   if (const auto* integer = std::get_if<int64_t>(&node.value)) {
     if (*integer < 0) return refuse(where, "is negative.", "write " + std::string(expected));
@@ -76,8 +75,8 @@ Result<uint64_t> whole(const Node& node, const Where& where, std::string_view ex
   return static_cast<uint64_t>(*real);
 }
 
-// As a string in the form of its kind, or as a number (also 2e9, which is a float to TOML and
-// JSON); but a duration needs its unit.
+// Accepts a string in the form of its kind, or a number (also 2e9, which is a float in TOML and JSON); but a
+// duration needs its unit.
 Status read(uint64_t& into, const Node& node, const Where& where, Quantity kind) {
   const std::string_view expected = kExpected[static_cast<size_t>(kind)];
   if (const auto* text = std::get_if<std::string>(&node.value)) {
@@ -109,7 +108,7 @@ struct Field {
   bool required = false;
 };
 
-// The names that stood in a table, for rules about fields that contradict each other.
+// The names that were present in a table, for rules about contradicting fields.
 using Seen = std::vector<std::string_view>;
 bool has(const Seen& seen, std::string_view name) {
   return std::find(seen.begin(), seen.end(), name) != seen.end();
@@ -137,7 +136,7 @@ Result<Seen> read_table(T& into, const Node& node, const Where& where, const Fie
   return seen;
 }
 
-// Refuses the first of `names` that stands beside what makes it meaningless.
+// Refuses the first of `names` that is present together with a field that makes it meaningless.
 Status refuse_beside(const Seen& seen, const Where& where, std::initializer_list<std::string_view> names,
                      const std::string& why) {
   for (const std::string_view name : names)
@@ -365,7 +364,7 @@ Status read_egress(Trifecta& rule, const Node& node, const Where& where) {
   std::string word;
   MEMBRANE_TRY(read(word, node, where));
   if (word != "close" && word != "ask")
-    return refuse(where, "\"" + word + "\" is not what egress can do.",
+    return refuse(where, "\"" + word + "\" is not a value of egress.",
                   "write \"close\", or \"ask\" (a person decides each request)");
   rule.egress = word == "ask" ? Egress::kAsk : Egress::kClose;
   return {};
@@ -407,7 +406,8 @@ Status read_random(Policy& policy, const Node& node, const Where& where) {
       {"seed", count_field<&RandomGrant::seed, RandomGrant>},
   };
   MEMBRANE_ASSIGN(const Seen seen, read_table(policy.random, node, where, kFields));
-  if (policy.random.real) return refuse_beside(seen, where, {"seed"}, "seeds what is real randomness.");
+  if (policy.random.real)
+    return refuse_beside(seen, where, {"seed"}, "seeds random numbers, but real ones are granted.");
   return {};
 }
 
@@ -451,7 +451,7 @@ Result<Policy> read_policy(std::string_view text, bool json, const Limits& unles
   return policy;
 }
 
-// A program in the place of a policy.
+// A program given in place of a policy.
 bool is_program(std::string_view text, std::string_view path) {
   if (path.ends_with(".wat") || path.ends_with(".wasm")) return true;
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -467,7 +467,8 @@ Limits language_limits() {
   limits.fuel = 100'000'000'000;
   limits.memory_bytes = 512ull << 20;
   limits.stack_bytes = 64ull << 20;
-  limits.call_depth = 1'000'000;  // CPython frees what is nested a hundred thousand deep by calls as deep
+  limits.call_depth =
+      1'000'000;  // CPython frees an object nested a hundred thousand deep by as many nested calls
   limits.wall_ms = 30'000;
   limits.host_calls = 10'000;
   limits.bytes_in = 1ull << 30;
@@ -485,10 +486,10 @@ Result<Policy> load_policy(const std::string& path, const Limits& unless_given) 
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     return fail(ErrorCode::kInvalidInput, "The policy " + path + " is a directory.",
-                "name a file in it, as " + path + (path.ends_with('/') ? "" : "/") + "policy.toml");
+                "name a file in it, such as " + path + (path.ends_with('/') ? "" : "/") + "policy.toml");
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorCode::kNotFound, "The policy " + path + " cannot be opened.", "check the path");
-  // One byte more than the limit is enough for parse_policy to see that it is exceeded.
+  // One byte more than the limit, so that parse_policy notices when it is exceeded.
   std::string text(kMaxDocumentBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return fail(ErrorCode::kUnavailable, "The policy " + path + " cannot be read.");

@@ -1,5 +1,5 @@
-// Any text as a policy: TOML, JSON and flags, by the first byte. What is accepted must be
-// valid, explainable, and read back from its canonical JSON to the same policy.
+// Any text as a policy: TOML, JSON or flags, selected by the first byte. What is accepted must be valid,
+// explainable, and parse back from its canonical JSON to the same policy.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

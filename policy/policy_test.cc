@@ -133,7 +133,7 @@ TEST(Policy, ReadsEveryField) {
 
 TEST(Policy, PackagesAreNamesAndNothingElse) {
   for (const char* name : {"--pre", "git+https://example.org/x", "./x.whl", "rich>=1", "x @ file:///x"})
-    EXPECT_TRUE(contains(error("[packages]\npython = [\"" + std::string(name) + "\"]\n"), "is no package"))
+    EXPECT_TRUE(contains(error("[packages]\npython = [\"" + std::string(name) + "\"]\n"), "is not a package"))
         << name;
   EXPECT_TRUE(contains(error("[packages]\npython = [\"Rich\", \"rich==1.0\"]\n"),
                        "packages.python: the package rich"));
@@ -157,9 +157,9 @@ TEST(Policy, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error("[[http]]\nmethods = [\"GET\"]\nurl = \"https://h.org/*\"\ntimout = \"1 s\"\n"),
             "p.toml: line 4: http[0].timout: unknown field. (did you mean timeout?)");
   EXPECT_EQ(error("[limits]\nmemory = true\n"),
-            "p.toml: line 2: limits.memory: expected a size, as \"64 MiB\", found true or false.");
+            "p.toml: line 2: limits.memory: expected a size, such as \"64 MiB\", found true or false.");
   EXPECT_EQ(error("[limits]\nwall = 10\n"),
-            "p.toml: line 2: limits.wall: is a number without a unit. (write a duration, as \"10 s\")");
+            "p.toml: line 2: limits.wall: is a number without a unit. (write a duration, such as \"10 s\")");
   EXPECT_EQ(error("[http]\nurl = \"x\"\n"),
             "p.toml: line 1: http: is a list of grants, found a table. "
             "(write [[http]] above each grant; in JSON, an array of objects)");
@@ -189,7 +189,7 @@ TEST(Policy, RefusesMalformedText) {
       {"\xc7\x9a", "outside \"…\""},
       {"# \xc7\x9a ' \" fine\n\xc7\x9a = 1\n", "line 2"},
       {"[kv]\nprefix = \"\\\"\" \xc7\x9a\n", "outside \"…\""},
-      {"[kv]\nprefix = \"\"\"a\"\"\"\n", "several lines"},
+      {"[kv]\nprefix = \"\"\"a\"\"\"\n", "Multi-line strings"},
       {"[kv]\nprefix = '\n'\n", "line 2"},
       {"[kv]\nprefix = '\xc7\x9a'\n", "double quotes"},
       {"[kv]\nprefix = \"\xc7\"\n", "not UTF-8"},
@@ -204,11 +204,11 @@ TEST(Policy, RefusesMalformedText) {
        {"", "[", "[]", "null", "{\"ask\":null}", "{\"ask\":true,\"ask\":true}", "{\"ask\":true}}",
         "{\"limits\":{\"fuel\":1e999}}", "{\"ask\":\"\\u0000\"}", "{\"a\":[[[[[[[[[[[[[[[[[1]"})
     EXPECT_NE(error(text, "p.json"), "accepted") << text;
-  EXPECT_TRUE(contains(error("{\"ask\":true,\"ask\":true}", "p.json"), "twice"));
+  EXPECT_TRUE(contains(error("{\"ask\":true,\"ask\":true}", "p.json"), "repeated"));
   EXPECT_NE(error(std::string(2 << 20, ' ')), "accepted");
 }
 
-// More than a stack holds of calls: toml++ reads and frees by recursion.
+// Deeper than the stack allows: toml++ reads and frees by recursion.
 TEST(Policy, RefusesTomlThatNestsBeforeItIsRead) {
   const auto times = [](std::string_view piece, size_t count) {
     std::string text;
@@ -257,7 +257,7 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
       {"methods = [\"CONNECT\"]\nurl = \"https://h.org/v1/*\"\n", "granted for a whole host"},
       {"methods = [\"CONNECT\"]\nurl = \"http://h.org/*\"\n", "granted for a whole host"},
       {"methods = [\"CONNECT\"]\n" + url + "header = { A = \"x\" }\n", "no header can be added"},
-      {"methods = [\"GET\", \"GET\"]\n" + url, "twice"},
+      {"methods = [\"GET\", \"GET\"]\n" + url, "repeated"},
       {"methods = [\"GET /x HTTP/1.1\\r\\n\"]\n" + url, "not a method"},
       {"methods = \"GET\"\n" + url, "expected an array"},
       {get + "url = \"h.org/*\"\n", "write https://h.org/*"},
@@ -269,7 +269,7 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
       {get + url + "header = { proxy_authorization = \"x\" }\n", "belongs to the connection"},
       {get + url + "header = { \"a b\" = \"x\" }\n", "not a header name"},
       {get + url + "header = { A = \"x\\r\\nB: y\" }\n", "control character"},
-      {get + url + "header = { A = \"x\", a = \"y\" }\n", "twice"},
+      {get + url + "header = { A = \"x\", a = \"y\" }\n", "repeated"},
       {get + url + "header = { A = { secret = \"\" } }\n", "no name"},
       {get + url + "header = { A = { secret = \"sk-12345\" } }\n", "environment variable"},
       {get + url + "header = { A = { text = \"x\" } }\n", "unknown field"},
@@ -326,7 +326,7 @@ TEST(Policy, RefusesOtherGrantsThatCannotBeKept) {
       {"[ai]\nmax_tokens_per_call = 0\n", "out of range"},
       {"[time]\nreal = true\nstart = \"2000-01-01T00:00:00Z\"\n", "real one is granted"},
       {"[time]\nstart = \"yesterday\"\n", "not a time"},
-      {"[random]\nreal = true\nseed = 1\n", "real randomness"},
+      {"[random]\nreal = true\nseed = 1\n", "real ones are granted"},
   };
   for (const auto& [text, part] : kCases) EXPECT_TRUE(contains(error(text), part)) << text << error(text);
 }
@@ -381,7 +381,7 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"http:*:https://h.org/*", "http:GET,POST:https://h.org/*"},
       {"http:get:https://h.org/*", "did you mean GET?"},
       {"http:GET,:https://h.org/*", "not a method"},
-      {"http:GET,GET:https://h.org/*", "twice"},
+      {"http:GET,GET:https://h.org/*", "repeated"},
       {"fs", "fs:read:./data"},
       {"fs:./data", "fs:read:./data"},
       {"fs:rw:./data", "'fs:read:./data'"},
@@ -432,7 +432,7 @@ TEST(Allow, WhatIsGrantedAlreadyIsNotGrantedAgain) {
   EXPECT_EQ(policy.http.at(1).methods, std::vector<std::string>{"PUT"});
 }
 
-// After a link, ".." is another directory than the one before it.
+// After a link, ".." is not the parent of the directory before it.
 TEST(Allow, PathsThatLeadUpAreNotTakenForOneAnother) {
   Policy policy;
   ASSERT_TRUE(allow(policy, "fs:read:b:/b"));
@@ -532,8 +532,8 @@ TEST(Explain, IsBriefForAModel) {
   EXPECT_FALSE(contains(all, "Not granted") && contains(all, "\n\n")) << all;
 }
 
-// Reading a policy costs nothing that its grants do not need: without http grants libcurl is
-// not even loaded. In a process of its own, since other tests load it.
+// Reading a policy costs nothing that its grants do not need: without http grants libcurl is not even loaded. Runs
+// in a process of its own, since other tests load it.
 bool reads_without_libcurl() {
   Policy policy;
   if (!parse_policy("[[fs]]\nguest=\"/a\"\nhost=\".\"\nmode=\"read\"\n[kv]\n", "p.toml")) return false;
@@ -549,7 +549,7 @@ TEST(PolicyDeathTest, WithoutHttpGrantsLibcurlIsNotLoaded) {
   EXPECT_EXIT(_exit(reads_without_libcurl() ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
-// -- what only Linux sandboxes heed
+// -- what only Linux sandboxes enforce
 
 TEST(Policy, HasLimitsOfLinuxSandboxes) {
   const auto policy =

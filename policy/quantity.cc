@@ -16,7 +16,7 @@ struct Unit {
   uint64_t factor;
 };
 
-// K, M, G and T are those of 1024, as other tools that bound programs have them.
+// K, M, G and T are powers of 1024, as in other tools that limit programs.
 constexpr std::array<Unit, 14> kSizes{{{"B", 1},
                                        {"KiB", 1ull << 10},
                                        {"MiB", 1ull << 20},
@@ -31,7 +31,7 @@ constexpr std::array<Unit, 14> kSizes{{{"B", 1},
                                        {"M", 1ull << 20},
                                        {"G", 1ull << 30},
                                        {"T", 1ull << 40}}};
-// The last two are read and not written: policies that are known by their hash have none.
+// The last two are parsed but never written: policies identified by their hash do not have them.
 constexpr std::array<Unit, 6> kDurations{
     {{"ms", 1}, {"s", 1'000}, {"min", 60'000}, {"h", 3'600'000}, {"m", 60'000}, {"d", 86'400'000}}};
 
@@ -46,10 +46,10 @@ std::unexpected<Error> malformed(std::string_view text, std::string_view why, st
 struct Decimal {
   uint64_t digits = 0;
   int exponent = 0;
-  std::string_view rest;  // what follows the number
+  std::string_view rest;  // the text after the number
 };
 
-// Reads digits with "_" between them; false when there are none or they overflow.
+// Reads digits, optionally separated by "_"; false when there are none or they overflow.
 bool read_digits(std::string_view& text, uint64_t& value, int* count) {
   size_t i = 0;
   bool any = false;
@@ -143,19 +143,19 @@ std::string format_with(uint64_t value, std::span<const Unit> units) {
 }  // namespace
 
 Result<uint64_t> parse_count(std::string_view text) {
-  return parse_with_units(text, {}, true, "a whole number, as 1000, 50_000_000 or 2e9");
+  return parse_with_units(text, {}, true, "a whole number, such as 1000, 50_000_000 or 2e9");
 }
 
 Result<uint64_t> parse_size_bytes(std::string_view text) {
   return parse_with_units(text, kSizes, true,
-                          "a size, as \"64 MiB\", \"512 KiB\", \"10 MB\" or a number of bytes");
+                          "a size, such as \"64 MiB\", \"512 KiB\", \"10 MB\" or a number of bytes");
 }
 
 Result<uint64_t> parse_duration_ms(std::string_view text) {
   auto whole = parse_with_units(text, kDurations, false,
-                                "a duration, as \"10 s\", \"500 ms\", \"2 min\", \"1 h\" or \"1h30m\"");
+                                "a duration, such as \"10 s\", \"500 ms\", \"2 min\", \"1 h\" or \"1h30m\"");
   if (whole) return whole;
-  // Several, as 1h30m: each is a number with the letters after it.
+  // Several, such as 1h30m: each is a number followed by letters.
   uint64_t sum = 0;
   for (std::string_view rest = text; !rest.empty();) {
     const size_t letters = rest.find_first_not_of("0123456789");

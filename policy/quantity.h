@@ -4,8 +4,8 @@
 //   size      a count and B, KiB, MiB, GiB, TiB (powers of 1024) or kB, MB, GB, TB (of 1000); bare: bytes
 //   duration  a count and ms, s, min or h; never bare, since nobody can tell which was meant
 //
-// Parsing is exact: no double is involved, and what does not fit in 64 bits or is not a
-// whole number of the unit is refused.
+// Parsing is exact: no double is involved, and a value that does not fit in 64 bits or is not a whole number of the
+// unit is refused.
 //
 // Threads: pure functions.
 #pragma once
@@ -23,7 +23,7 @@ enum class Quantity : uint8_t { kCount, kSize, kDuration };  // in units, bytes,
 Result<uint64_t> parse_count(std::string_view text);
 Result<uint64_t> parse_size_bytes(std::string_view text);
 Result<uint64_t> parse_duration_ms(std::string_view text);
-Result<uint64_t> parse_quantity(Quantity kind, std::string_view text);  // whichever of the three
+Result<uint64_t> parse_quantity(Quantity kind, std::string_view text);  // by kind
 
 // The shortest exact form, which parses back to the same number: "64 MiB", "1000 B"; "10 s", "1500 ms".
 std::string format_size(uint64_t bytes);

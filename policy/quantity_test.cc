@@ -46,7 +46,7 @@ TEST(Quantity, ReadsDurationsOnlyWithAUnit) {
   for (const char* text : {"10", "10 sec", "0.5 ms", "1 w", "s", "1h 30m"})
     EXPECT_FALSE(parse_duration_ms(text)) << text;
   EXPECT_EQ(parse_duration_ms("10").error().hint,
-            "write a duration, as \"10 s\", \"500 ms\", \"2 min\", \"1 h\" or \"1h30m\"");
+            "write a duration, such as \"10 s\", \"500 ms\", \"2 min\", \"1 h\" or \"1h30m\"");
 }
 
 TEST(Quantity, FormatsSoThatItReadsBack) {

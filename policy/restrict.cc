@@ -26,7 +26,7 @@ void lower(Limits& limits, const Limits& ceiling) {
 #undef LIMIT
 }
 
-// Patterns end in "*" or are whole URLs; a host with "*." is covered by the same text only, or by its paths.
+// Patterns end in "*" or are whole URLs; a host with "*." is covered only by the same host text, or by its paths.
 bool url_covers(std::string_view wide, std::string_view narrow) {
   if (wide == narrow) return true;
   if (!wide.ends_with('*')) return false;
@@ -50,7 +50,7 @@ bool may_overlap(const UrlGrant& one, const UrlGrant& other) {
          (goes_on(other) && first.path.starts_with(second.path));
 }
 
-// A mark that either sets holds; one that either takes away does only when both do.
+// The mark holds if either sets it; it is cleared only if both clear it.
 void strictest(std::optional<bool>& mark, std::optional<bool> ceiling) {
   if (mark == true || ceiling == true) mark = true;
   else if (mark != ceiling) mark = std::nullopt;
@@ -185,10 +185,10 @@ class Restriction {
 
  private:
   void too_much(const std::string& name) {
-    result_.differences.push_back(name + " was not granted when it was recorded: it is not granted now");
+    result_.differences.push_back(name + " was not granted when the run was recorded: it is not granted now");
   }
   void missing(const std::string& name) {
-    result_.differences.push_back(name + " was granted when it was recorded, and is not now");
+    result_.differences.push_back(name + " was granted when the run was recorded, and is not now");
   }
   void flag(const std::string& name, bool given, bool ceiling) {
     if (given && !ceiling) too_much(name);
@@ -200,7 +200,7 @@ class Restriction {
     std::vector<Grant> kept;
     std::vector<bool> used(ceiling.size());
     for (const Grant& grant : given) {
-      // Of the grants that cover it, one that leaves it whole, else the first.
+      // Prefers a covering grant that leaves it unchanged, else the first.
       std::optional<Grant> fit;
       for (size_t i = 0; i < ceiling.size(); ++i) {
         auto made = covered(grant, ceiling[i]);
@@ -229,7 +229,7 @@ class Restriction {
     return kept.empty() ? std::nullopt : std::optional<Grant>(std::move(kept.front()));
   }
 
-  // Those that stand in both, as they are written.
+  // Packages listed in both, as they are written.
   std::vector<std::string> packages(const std::vector<std::string>& given,
                                     const std::vector<std::string>& ceiling) {
     std::vector<std::string> kept;
@@ -241,7 +241,7 @@ class Restriction {
     return kept;
   }
 
-  // Virtual ones are no grant: the recorded programs saw what the recording's began with.
+  // Virtual clocks are not a grant: the recorded programs saw what the recording's clock started with.
   void clocks(Policy& policy) {
     flag("the real clock", given_.time.real, ceiling_.time.real);
     flag("real randomness", given_.random.real, ceiling_.random.real);
@@ -249,15 +249,16 @@ class Restriction {
     if (!ceiling_.random.real) policy.random = ceiling_.random;
   }
 
-  // One that either demands holds. Two that differ cannot both be had, and the sandbox was promised the ceiling's.
+  // A platform required by either holds. Two different ones cannot both hold, and the recorded sandbox was promised
+  // the ceiling's.
   void platform(Policy& policy) {
     if (ceiling_.platform.empty() || given_.platform == ceiling_.platform) return;
     policy.platform = ceiling_.platform;
     result_.differences.push_back("the platform " + ceiling_.platform +
-                                  " was demanded when it was recorded: it is demanded now, too");
+                                  " was required when the run was recorded: it is required now, too");
   }
 
-  // The stricter of the two: a rule of either holds, and "close" before "ask".
+  // The stricter of the two: a rule of either holds, and "close" takes precedence over "ask".
   void rule(Policy& policy) {
     policy.trifecta = given_.trifecta ? given_.trifecta : ceiling_.trifecta;
     if (policy.trifecta && ceiling_.trifecta) {
@@ -268,15 +269,15 @@ class Restriction {
     }
     const auto differs = [&](const std::string& how) { result_.differences.push_back(how); };
     if (ceiling_.trifecta && !given_.trifecta)
-      differs("the trifecta rule held when it was recorded: it holds now, too");
+      differs("the trifecta rule held when the run was recorded: it holds now, too");
     else if (ceiling_.trifecta && policy.trifecta != given_.trifecta)
-      differs("the trifecta rule was stricter when it was recorded: it is now, too");
+      differs("the trifecta rule was stricter when the run was recorded: it is now, too");
     else if (given_.trifecta && !ceiling_.trifecta)
-      differs("the trifecta rule holds now, and did not when it was recorded");
+      differs("the trifecta rule holds now, and did not when the run was recorded");
   }
 
-  // What is read by a grant had marks under the ceiling that other grants gave it: one above, one of the same place, one that ruled
-  // a part of its URLs. Where such a grant is gone, its marks stay.
+  // Under the ceiling, data read by a grant also had the marks of other grants: one for a parent directory, one for
+  // the same place, one that applied to a part of its URLs. Where such a grant is gone, its marks remain.
   void keep_marks(Policy& policy) {
     for (const HttpGrant& grant : ceiling_.http)
       if (auto url = UrlGrant::parse(grant.url)) ruled_.push_back({&grant, *std::move(url)});
@@ -295,13 +296,14 @@ class Restriction {
     if (before.is_untrusted && !now.is_untrusted) grant.marks.is_untrusted = true;
   }
 
-  // Of requests that the grant rules now, and another one did under the ceiling. `now` is the policy's grants by method and URL.
+  // The marks of requests that `grant` decides now, and another grant decided under the ceiling. `now` is the
+  // policy's grants by method and URL.
   [[nodiscard]] ReadMarks marks_under_ceiling(const HttpGrant& grant,
                                               const std::set<MethodAndUrl>& now) const {
     ReadMarks marks;
     const auto url = UrlGrant::parse(grant.url);
     for (const std::string& method : grant.methods) {
-      // It ruled all of them before those that are less exact.
+      // It decided all requests that less exact grants would have decided.
       const Ruled* best = nullptr;
       for (const Ruled& ruled : ruled_)
         if (ruled.has(method) && url_covers(ruled.grant->url, grant.url) &&

@@ -33,10 +33,11 @@ TEST(Restrict, LinksAreFollowedWhereBothGrantThem) {
   EXPECT_FALSE(restrict(plain, links).policy.fs[0].links);
   EXPECT_TRUE(restrict(links, links).policy.fs[0].links);
   ASSERT_EQ(restrict(links, plain).differences.size(), 1u);
-  EXPECT_EQ(restrict(links, plain).differences[0],
-            "fs write,links /tmp as /out beyond fs write /tmp as /out was not granted when it was recorded: "
-            "it is not "
-            "granted now");
+  EXPECT_EQ(
+      restrict(links, plain).differences[0],
+      "fs write,links /tmp as /out beyond fs write /tmp as /out was not granted when the run was recorded: "
+      "it is not "
+      "granted now");
 }
 
 TEST(Restrict, LimitsAreTheLowerOfBoth) {

@@ -8,13 +8,14 @@ namespace {
 
 using nlohmann::json;
 
-// Counts are numbers, so that programs can use them; the others carry their unit.
+// Counts are numbers, so that programs can use them; other amounts carry their unit.
 json amount(Quantity kind, uint64_t value) {
   if (kind == Quantity::kCount) return value;
   return format_quantity(kind, value);
 }
 
-// Those of Linux sandboxes stand there where they are not the usual ones, so that no other policy's hash knows of them.
+// Limits of Linux sandboxes appear only where they differ from the defaults, so that they do not change the hashes
+// of other policies.
 json of(const Limits& limits) {
   json out = json::object();
   const Limits usual;
@@ -26,7 +27,7 @@ json of(const Limits& limits) {
   return out;
 }
 
-// Only what the policy says: what is left out is taken as trifecta.h has it.
+// Only what the policy states; absent marks have the defaults of trifecta.h.
 void add_marks(json& out, const Marks& marks) {
   if (marks.is_private) out["private"] = *marks.is_private;
   if (marks.is_untrusted) out["untrusted"] = *marks.is_untrusted;

@@ -10,7 +10,7 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-// What is read of one place on the host.
+// What is read from one place on the host.
 struct Source {
   std::string path;
   Marks marks;
@@ -47,7 +47,7 @@ ReadMarks own_marks(const HttpGrant& grant) {
   return {grant.marks.is_private.value_or(false), grant.marks.is_untrusted.value_or(true)};
 }
 
-// What anything that a run reads under the policy can be.
+// The marks of anything that a run can read under the policy.
 ReadMarks all_marks(const Policy& policy) {
   ReadMarks all;
   const auto add = [&](bool is_private, bool is_untrusted) {
@@ -80,7 +80,7 @@ ReadMarks marks_of(const Policy& /*policy*/, const HttpGrant& grant) { return ow
 ReadMarks marks_of(const Policy& policy, const FsGrant& grant) { return marks_at(policy, grant.host); }
 ReadMarks marks_of(const Policy& policy, const SqlGrant& grant) { return marks_at(policy, grant.path); }
 ReadMarks marks_of(const Policy& policy, const KvGrant& grant) {
-  // What goes with the sandbox holds nothing but what the sandbox knows.
+  // A store that lives only as long as the sandbox holds nothing but what the sandbox knows.
   if (grant.path.empty())
     return {grant.marks.is_private.value_or(false), grant.marks.is_untrusted.value_or(false)};
   return marks_at(policy, grant.path);

@@ -1,5 +1,5 @@
-// What the trifecta rule of a policy takes each grant for: whether what is read by it is private, and whether others may
-// have written it.
+// How the trifecta rule of a policy classifies each grant: whether what is read by it is private, and whether others
+// may have written it.
 //
 //   http             untrusted, unless the grant says untrusted = false; private when it says so
 //   fs, kv, sql      what the grant says
@@ -7,10 +7,10 @@
 //                    besides: what other runs under the policy may have left there. Private when any grant is, untrusted when
 //                    any grant is; a grant that says otherwise of itself counts as it says
 //
-// A mark holds for the place on the host, whichever grant leads there: one directory below another, a store or a database
-// in a directory.
+// A mark applies to the place on the host, whichever grant leads there: a directory below another, or a store or a
+// database in a directory.
 //
-// Threads: pure.
+// Threads: pure functions.
 #pragma once
 
 #include "policy/policy.h"
@@ -26,7 +26,7 @@ struct ReadMarks {
   }
 };
 
-// The grants are those of the policy.
+// `grant` must be one of the policy's.
 ReadMarks marks_of(const Policy& policy, const HttpGrant& grant);
 ReadMarks marks_of(const Policy& policy, const FsGrant& grant);
 ReadMarks marks_of(const Policy& policy, const KvGrant& grant);

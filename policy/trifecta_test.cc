@@ -40,7 +40,7 @@ TEST(Trifecta, IsReadInBothForms) {
 
 TEST(Trifecta, SaysWhatIsWrong) {
   EXPECT_TRUE(problem("[trifecta]\n").contains("the field \"egress\" is missing"));
-  EXPECT_TRUE(problem("[trifecta]\negress = \"open\"\n").contains("\"open\" is not what egress can do"));
+  EXPECT_TRUE(problem("[trifecta]\negress = \"open\"\n").contains("\"open\" is not a value of egress"));
   EXPECT_TRUE(problem("[trifecta]\negress = \"ask\"\nask = true\n").contains("unknown field"));
   EXPECT_TRUE(problem(std::string(kInbox) + "private = 1\n").contains("expected true or false"));
   EXPECT_TRUE(problem("[ai]\nprivate = true\n").contains("unknown field"));
@@ -100,17 +100,17 @@ TEST(Trifecta, ANarrowerPolicyKeepsTheMarksOfWhatItReads) {
   const auto narrowed = [](const std::string& now, const std::string& before) {
     return restrict(read(kRule + now), read(kRule + before)).policy;
   };
-  // The private directory is gone; what was written of it is there still.
+  // The private directory is no longer granted; what was copied from it is still there.
   const Policy out = narrowed(kOut, std::string(kOut) + kInbox + "private = true\n" + kHttp);
   EXPECT_EQ(marks_of(out, out.fs.at(0)), kBoth);
   const std::string store = "[kv]\npath = \"/srv/kv.db\"\n";
   const Policy kv = narrowed(store, store + kHttp);
   EXPECT_EQ(marks_of(kv, *kv.kv), kUntrusted);
-  // The mark was of the directory above.
+  // The directory above had the mark.
   const std::string mail = "[[sql]]\nname = \"mail\"\npath = \"/srv/inbox/mail.db\"\n";
   const Policy sql = narrowed(mail, mail + kInbox + "private = true\n");
   EXPECT_EQ(marks_of(sql, sql.sql.at(0)), kPrivate);
-  // A more exact grant ruled a part of the URLs, and had a mark.
+  // A more exact grant decided a part of the URLs, and had a mark.
   const Policy http = narrowed(kTrusted, std::string(kTrusted) + kUser);
   EXPECT_EQ(marks_of(http, http.http.at(0)), kBoth);
   const Policy bare = narrowed("[[http]]\nmethods = [\"GET\"]\nurl = \"https://web.example/user/*\"\n",
@@ -147,7 +147,7 @@ TEST(Trifecta, IsExplained) {
       "the answers of https://web.example/*."))
       << text;
   EXPECT_TRUE(explain_briefly(read(std::string("[trifecta]\negress = \"ask\"\n")))
-                  .contains("without the yes of a person"));
+                  .contains("without a person's approval"));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::unexpected<Error> refuse(std::string message, std::string hint) {
   return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
 }
 
-// The text before any parser sees it. The messages never repeat the text: it may be hostile.
+// Checks the text before any parser sees it. The messages never repeat the text: it may be hostile.
 Status check_characters(std::string_view text) {
   if (text.size() > Url::kMaxBytes)
     return fail(ErrorCode::kExhausted, "The URL is longer than " + std::to_string(Url::kMaxBytes) + " bytes.",
@@ -40,7 +40,7 @@ Status check_characters(std::string_view text) {
   return {};
 }
 
-// One segment of a path is "." or "..", in any spelling with %2e.
+// How many dots a segment has if it is "." or "..", in any spelling with %2e.
 int dot_count(std::string_view segment) {
   int dots = 0;
   while (!segment.empty()) {
@@ -105,8 +105,8 @@ Status check_escapes(std::string_view text, bool control_refused) {
   return {};
 }
 
-// A host name: labels of letters, digits, "-" and "_". A last label that begins like a number
-// would be read by some resolvers as part of an address (inet_aton), so it is none.
+// A host name: labels of letters, digits, "-" and "_". A last label that begins like a number is refused: some
+// resolvers would read it as part of an address (inet_aton).
 Status check_host_name(std::string_view host) {
   const auto bad = [] {
     return refuse("The URL's host is neither a host name nor an IP address.",
@@ -169,7 +169,8 @@ Status set_host(Url& url, std::string host) {
 
 // --- how lenient servers read a path -------------------------------------------------------
 
-// What servers that normalise Unicode, or have a best fit for it, take for characters that structure a path.
+// Characters that servers which normalise Unicode, or map it to a best fit, take for characters that structure a
+// path.
 struct Lookalike {
   std::string_view utf8;
   std::string_view ascii;
@@ -213,7 +214,7 @@ void append_utf8(std::string& text, int code_point) {
   }
 }
 
-// Replaces the escape (%2e, %u002e) or the lookalike that `text` ends with. False: it ends with none.
+// Replaces the escape (%2e, %u002e) or the lookalike at the end of `text`. False if there is none.
 bool reduce_end(std::string& text) {
   const size_t size = text.size();
   if (size >= 3 && text[size - 3] == '%') {
@@ -240,9 +241,9 @@ bool reduce_end(std::string& text) {
   return false;
 }
 
-// The path with its escapes decoded until none is left, "\" and what resembles it read as "/". One pass: an escape
-// that is decoded may complete one that began before it, which then stands at the end of what was read so far; and
-// each replacement makes the text shorter.
+// Decodes the path's escapes until none is left, and reads "\" and its lookalikes as "/". One pass: a decoded
+// character may complete an escape that began before it, which is then at the end of the text read so far; and each
+// replacement shortens the text.
 std::string decoded(std::string_view path) {
   std::string text;
   text.reserve(path.size() + 1);
@@ -255,8 +256,8 @@ std::string decoded(std::string_view path) {
   return text;
 }
 
-// UTF-8 that spells a character in more bytes than it needs. C0 and C1 begin nothing else, and decoders that do not
-// look at the next byte's upper bits make an ASCII character of them and any byte.
+// UTF-8 that spells a character in more bytes than it needs. C0 and C1 are never valid lead bytes, and decoders that
+// ignore the upper bits of the next byte turn them and any byte into an ASCII character.
 bool has_overlong_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto first = static_cast<unsigned char>(text[i]);
@@ -311,7 +312,7 @@ constexpr unsigned kFlags = CURLU_PATH_AS_IS | CURLU_DISALLOW_USER;
 
 Result<Url> take_parts(Handle& handle) {
   if (handle.get(CURLUPART_USER) || handle.get(CURLUPART_PASSWORD) || handle.get(CURLUPART_OPTIONS))
-    return refuse("The URL contains user information.", "remove what stands before the @");
+    return refuse("The URL contains user information.", "remove everything before the @");
   if (handle.get(CURLUPART_ZONEID))
     return refuse("The URL's host has a zone identifier.", "remove the %25 and what follows it");
   Url url;
@@ -330,7 +331,7 @@ Result<Url> take_parts(Handle& handle) {
 
 std::unexpected<Error> describe_failure(std::string_view text, CURLUcode code, const std::string& why) {
   if (code == CURLUE_USER_NOT_ALLOWED)
-    return refuse("The URL contains user information.", "remove what stands before the @");
+    return refuse("The URL contains user information.", "remove everything before the @");
   if (code == CURLUE_BAD_SCHEME || text.find("://") == std::string_view::npos)
     return refuse("The URL has no scheme.", "begin it with https:// or http://");
   if (code == CURLUE_UNSUPPORTED_SCHEME)

@@ -23,7 +23,7 @@ void check(const Url& url) {
 void check(const UrlGrant& grant) {
   const auto again = UrlGrant::parse(grant.text());
   if (!again || again->text() != grant.text() || again->more_exact_than(grant)) abort();
-  // A grant allows the URL that it is written as, unless "*." stands for something more.
+  // A grant allows its own URL, unless "*." stands for something more.
   if (!grant.any_subdomain() && !grant.allows(grant.url())) abort();
 }
 

@@ -12,7 +12,7 @@ std::unexpected<Error> refuse(std::string message, std::string hint) {
 
 constexpr std::string_view kForm = "write https://host/path, with * at the end for every path below";
 
-// The mistakes that authors make most, each with its repair.
+// The most common mistakes, each with its repair.
 Status check_shape(std::string_view text) {
   const size_t scheme_end = text.find("://");
   if (text.find('*') == 0 || text.empty())
@@ -34,7 +34,7 @@ Status check_shape(std::string_view text) {
   return {};
 }
 
-// A domain under which anybody can register: one label, as far as it can be known without a list.
+// A domain under which anyone can register: a single label, as far as can be told without a list.
 bool too_wide(const std::string& host) { return host.find('.') == std::string::npos; }
 
 }  // namespace
@@ -53,16 +53,16 @@ Result<UrlGrant> UrlGrant::parse(std::string_view text) {
   }
   if (plain.find('*') != std::string::npos)
     return refuse("\"" + std::string(text) + "\" has a * in the middle.",
-                  "* may stand at the end of the path, and *. before the host; nowhere else");
+                  "* is allowed at the end of the path, and *. before the host; nowhere else");
   MEMBRANE_ASSIGN(out.url_, parse_url(plain));
   if (out.any_subdomain_ && out.url_.address) return refuse("An address has no subdomains.", "remove the *.");
   if (out.any_subdomain_ && too_wide(out.url_.host))
     return refuse("\"*." + out.url_.host + "\" is a whole top-level domain.", "name a domain below it");
-  // Normalising must not have moved the path: "…/a/..*" would otherwise grant something else than it says.
+  // Normalising must not have moved the path: "…/a/..*" would otherwise grant something other than it says.
   const std::string sent = out.url_.path + (out.url_.query ? "?" + *out.url_.query : "");
   if (plain.substr(plain.find('/', plain.find("://") + 3)) != sent)
     return refuse("\"" + std::string(text) + "\" has dot segments.", "write the path that is meant");
-  // Below such a path no URL is allowed, not even the path itself: see allows().
+  // No URL below such a path is allowed, not even the path itself: see allows().
   if (out.prefix_ && !out.url_.query && out.url_.reading.climbs)
     return refuse("\"" + std::string(text) + "\" has a segment that some servers read as \"..\".",
                   "write the path that is meant");
@@ -79,8 +79,8 @@ bool UrlGrant::allows(const Url& url) const {
   if (url.scheme != url_.scheme || url.port != url_.port || !allows_host(url)) return false;
   const std::string &sent = url.path, &read = url.reading.path, &mine = url_.reading.path;
   if (prefix_ && !url_.query) {
-    // How far a ".." leads up depends on what stands before it, and servers differ in that: what
-    // is one segment here may be two there. So none may be left, unless there is nowhere to climb to.
+    // How far a ".." climbs depends on the segments before it, and servers differ about those: what is one segment
+    // here may be two there. So none may remain, unless there is nothing to climb out of.
     if (url_.path != "/" && url.reading.climbs) return false;
     return sent.starts_with(url_.path) && read.starts_with(mine);
   }

@@ -1,4 +1,4 @@
-// The URL of an http grant, and whether a request's URL is one that it grants.
+// The URL of an http grant, and whether it allows a request's URL.
 //
 //   https://api.example.org/v1/*     every path below /v1/, with any query
 //   https://api.example.org/search   this path, without a query
@@ -6,8 +6,8 @@
 //   https://*.example.org/*          every host below example.org, at any depth; not example.org itself
 //   http://127.0.0.1:8000/*          this address: grants it although it is not public
 //
-// Scheme, host and port must be equal, the path equal or below: compared in bytes, both as
-// sent and as the most lenient server might read it (PathReading in url.h).
+// Scheme, host and port must be equal, and the path equal or below: compared bytewise, both as sent and as the most
+// lenient server might read it (PathReading in url.h).
 //
 // Needs libcurl. Threads: values.
 #pragma once
@@ -27,7 +27,7 @@ class UrlGrant {
   static Result<UrlGrant> parse(std::string_view text);
 
   [[nodiscard]] bool allows(const Url& url) const;
-  // Whether it grants anything at all on the URL's host, by whatever scheme, port or path.
+  // Whether it grants anything on the URL's host, for any scheme, port or path.
   [[nodiscard]] bool allows_host(const Url& url) const;
   // Whether this grant is the more exact of two that allow the same URL: host before
   // wildcard, longer wildcard suffix before shorter, path before prefix, longer before
@@ -41,8 +41,8 @@ class UrlGrant {
 
  private:
   Url url_;                     // without "*." and "*"
-  bool any_subdomain_ = false;  // "*." stood before the host
-  bool prefix_ = false;         // "*" stood at the end
+  bool any_subdomain_ = false;  // "*." preceded the host
+  bool prefix_ = false;         // "*" followed the path
 };
 
 }  // namespace membrane::policy

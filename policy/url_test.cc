@@ -172,7 +172,7 @@ TEST(UrlGrant, AnExactPathHasNoQueryUnlessItSaysSo) {
   EXPECT_FALSE(allows("https://h.org/s?q=1", "https://h.org/s?q=12"));
 }
 
-// Any tower of escapes is read to its ground, in time that is linear in its height.
+// Nested escapes are decoded completely, in time linear in their depth.
 TEST(Url, EscapesOfEscapesAreReadInOnePass) {
   std::string tower = "%";
   for (int i = 0; i < 1'000'000; ++i) tower += "25";
@@ -226,7 +226,7 @@ TEST(UrlGrant, PathsCannotClimbOutInAnyReading) {
                            "..;/admin", "a/..%2f..%2fadmin", "..%5cadmin", "%2e%2e%5cadmin", "a/../../admin",
                            "%25252e%25252e%25252fadmin", ";/../../admin", "./../admin"})
     EXPECT_FALSE(allows("https://h.org/v1/*", std::string("https://h.org/v1/") + path)) << path;
-  // What the most lenient server reads as more segments, and so climbs less, another reads as fewer.
+  // Where the most lenient server sees more segments, and so climbs less far, another sees fewer.
   for (const char* path : {"a%252fb%252fc%2f%2e%2e%2f%2e%2e%2fadmin", "a%5cb%5cc%2f..%2f..%2fadmin",
                            "a%255cb%2f..%2f..%2fadmin", "a%2f..%2f..%2fadmin/..;/v1/x", "a/%2e%2e%2fb"})
     EXPECT_FALSE(allows("https://h.org/v1/*", std::string("https://h.org/v1/") + path)) << path;

@@ -1,5 +1,5 @@
-// What no policy may say, whoever made it: values out of range, two grants for the same
-// thing, controls that could not be kept.
+// Rules for every policy, however it was made: values in range, no two grants for the same thing, no control that
+// could not be enforced.
 #include <algorithm>
 
 #include "policy/address.h"
@@ -37,7 +37,7 @@ Status timeout_in_range(const std::string& where, uint64_t value) {
   return in_range(where, Quantity::kDuration, value, 1, 3'600'000);
 }
 
-// Less than a page is no memory at all: probably a unit was forgotten.
+// Less than a page is no memory at all: a unit was probably forgotten.
 Status validate_memory(uint64_t bytes) {
   constexpr uint64_t kPageBytes = 64 << 10;
   if (bytes == 0 || bytes >= kPageBytes) return {};
@@ -59,7 +59,7 @@ Status validate_limits(const Limits& limits) {
 // The words are those of linux/platform/choice.h.
 Status validate_platform(const std::string& platform) {
   if (platform.empty() || platform == "trap" || platform == "kvm") return {};
-  return refuse("platform", "\"" + platform + "\" is no platform of Linux sandboxes.",
+  return refuse("platform", "\"" + platform + "\" is not a platform of Linux sandboxes.",
                 "write \"trap\" or \"kvm\", or leave it out for the faster one of the machine");
 }
 
@@ -78,12 +78,12 @@ Status validate_methods(const std::string& where, const HttpGrant& grant) {
     }
     if (std::find(grant.methods.begin(), grant.methods.begin() + static_cast<std::ptrdiff_t>(i), method) !=
         grant.methods.begin() + static_cast<std::ptrdiff_t>(i))
-      return refuse(where, method + " stands twice.");
+      return refuse(where, method + " is repeated.");
   }
   return {};
 }
 
-// What is said inside a connection that a program encrypts itself is seen by nobody: only all of it can be granted.
+// Nothing inside a connection that a program encrypts itself is visible, so only all of it can be granted.
 Status validate_connect(const std::string& where, const HttpGrant& grant, const UrlGrant& url) {
   if (std::ranges::find(grant.methods, "CONNECT") == grant.methods.end()) return {};
   if (url.url().scheme != "https" || url.url().path != "/" || !url.prefix())
@@ -110,7 +110,7 @@ Status validate_count(const std::string& where, size_t count) {
       "grant at most " + std::to_string(kMaxGrants) + " of a kind; a * at the end of a URL grants many");
 }
 
-// A secret must not travel in the clear, where anybody on the way can read it.
+// A secret must not travel in the clear, where anyone on the network path can read it.
 Status validate_secret(const std::string& where, const HeaderValue& value, const UrlGrant& url) {
   if (!is_variable_name(value.secret))
     return refuse(where, "\"" + value.secret + "\" is not the name of an environment variable.",
@@ -131,7 +131,7 @@ Status validate_headers(const std::string& where, const HttpGrant& grant, const 
       return refuse(here, "this header belongs to the connection and cannot be set.");
     if (!is_header_value(value.text)) return refuse(here, "the value contains a control character.");
     for (size_t k = 0; k < i; ++k)
-      if (same_header(grant.headers[k].first, name)) return refuse(here, "the header stands twice.");
+      if (same_header(grant.headers[k].first, name)) return refuse(here, "the header is repeated.");
     if (!value.secret.empty()) MEMBRANE_TRY(validate_secret(here, value, url));
   }
   return {};
@@ -146,7 +146,7 @@ Status validate_addresses(const std::string& where, const HttpGrant& grant, cons
   }
   if (!covers_host)
     return refuse(where, "the URL's host is an address that is not among them.",
-                  "leave addresses out: an address in the URL is granted by standing there");
+                  "leave addresses out: an address in the URL is granted by the URL itself");
   return {};
 }
 
@@ -215,7 +215,7 @@ Status validate_fs(const std::vector<FsGrant>& grants) {
   return {};
 }
 
-// A path that SQLite would take for something else than a file.
+// A path that SQLite would not treat as a file name.
 Status validate_database_path(const std::string& where, std::string_view path) {
   if (path.find('\0') != std::string_view::npos) return refuse(where, "is not a path.");
   if (path.starts_with(':') || path.starts_with("file:"))
@@ -292,7 +292,7 @@ Status validate(const Policy& policy) {
 Status check_for_wasm(const Policy& policy) {
   const auto refused = [](const std::string& what) {
     return fail(ErrorCode::kUnsupported,
-                what + " is for Linux sandboxes alone, and this program is of the other kind",
+                what + " applies only to Linux sandboxes, and this program is not one",
                 "Leave it out, or run a command: membrane run --kind linux.");
   };
   if (!policy.platform.empty()) return refused("the platform " + policy.platform);

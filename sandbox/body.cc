@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "engine/host_share.h"
-#include "engine/machine.h"
-#include "sandbox/telling.h"
+#include "engine/instance/host_share.h"
+#include "sandbox/report_building.h"
 #include "sandbox/wasi_calls.h"
 
 namespace membrane::sandbox {
@@ -19,10 +18,10 @@ Body::Body(const Surroundings& around, std::unique_ptr<wasi::System> system)
 Status Body::finish_begin(std::expected<engine::Instance*, engine::LinkError> made) {
   if (!made) return std::unexpected(std::move(made).error().error);
   instance_ = *made;
-  guest_.emplace(*instance_, *around_.said);
+  guest_.emplace(*instance_, *around_.output);
   dispatcher_.emplace(*guest_, *around_.broker);
   door_.emplace(*guest_, *dispatcher_, around_.session);
-  (void)system_->account_to(*guest_);  // what the owner put there counts as far as it fits
+  (void)system_->account_to(*guest_);  // files of the owner count as far as they fit
   return {};
 }
 
@@ -59,7 +58,8 @@ std::optional<HostImport> Body::find_import(const wasm::Import& import) {
 
 // -- host functions -----------------------------------------------------------------------------------------------
 
-// A function of the interpreter's, which may call back. What ended a call back ends its caller.
+// Calls one of the interpreter's functions, which may call back into the module. If the callback ends the run, so
+// does this call.
 HostAction Body::call_interpreter(const InterpreterFunction& function, engine::HostCall& call) {
   guest_->enter(call);
   called_back_ = engine::RunState::kFinished;
@@ -67,7 +67,7 @@ HostAction Body::call_interpreter(const InterpreterFunction& function, engine::H
   const uint64_t fuel_before = call.execution.fuel_left();
   const HostAction action = function(*this, call);
   if (action != HostAction::kTrap) return action;
-  // Nothing was done: the call is made again when there is an answer, or more fuel.
+  // Nothing was done: the call is repeated when there is an answer, or more fuel.
   const bool lacks_fuel = std::exchange(door_lacks_fuel_, false);
   if (std::exchange(door_waits_, false) || lacks_fuel) {
     awaits_answer_ = !lacks_fuel;
@@ -100,7 +100,7 @@ HostAction Body::call_capability(const host::FunctionSpec& function, engine::Hos
 
 namespace {
 
-// Whether what a program of a package is told does not depend on when and where it runs.
+// Whether the function's result is independent of when and where a program of a package runs.
 bool is_always_alike(wasi::FunctionId function) {
   using enum wasi::FunctionId;
   switch (function) {
@@ -137,7 +137,8 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
   list_calls_of_system();
   awaits_answer_ = std::exchange(door_waits_, false);
   if (std::exchange(door_lacks_fuel_, false) || awaits_answer_) {
-    // Nothing was done: the call is made again when there is more, or an answer. Its result has replaced its first argument.
+    // Nothing was done: the call is repeated when there is more fuel, or an answer. Its result has replaced its
+    // first argument.
     if (!call.results.empty()) call.results[0] = first_argument;
     engine::give_back_fuel(call, fuel_before - call.execution.fuel_left());
     return HostAction::kOutOfFuel;
@@ -199,7 +200,7 @@ bool Body::sleep(engine::HostCall& during, double ns) {
   return false;
 }
 
-// A vector that grows has its old numbers beside twice as many new ones.
+// While a vector grows, its old elements exist beside twice as many new ones.
 bool Body::note(std::initializer_list<uint32_t> numbers) {
   constexpr uint64_t kForms = 3;
   if (!guest_->host_memory().keep(host::HostMemory::Holder::kNotes,
@@ -273,12 +274,12 @@ bool Body::take_result(bool returned) {
   return returned;
 }
 
-// False when the run did not come to its end; why not is noted.
+// False when the run did not finish; the reason has been recorded.
 bool Body::run() {
   uint64_t most = fuel_left_;
   if (is_of_program_ && pause_at_fuel_)
     most = std::min(most, *pause_at_fuel_ - std::min(fuel_used_, *pause_at_fuel_));
-  // What it owes is in fuel_used_ already, and is paid first; what it has left counts.
+  // fuel_used_ already includes the debt, which is paid first; the remaining fuel counts.
   execution_->add_fuel(most + execution_->fuel_owed() - std::min(execution_->fuel_left(), most));
   waits_ = is_paused_ = awaits_answer_ = false;
   stop_.state = execution_->resume();
@@ -291,7 +292,7 @@ bool Body::run() {
   is_paused_ = stop_.state == engine::RunState::kOutOfFuel && (awaits_answer_ || most < fuel_left_ + used) &&
                !waits_ && !stop_.outcome;
   if (is_paused_) return false;
-  if (execution_->fell_short()) fuel_used_ += std::exchange(fuel_left_, 0);  // a host call worked for it
+  if (execution_->fell_short()) fuel_used_ += std::exchange(fuel_left_, 0);  // spent by a host call
   if (stop_.state == engine::RunState::kTrapped) stop_.trap = execution_->trap();
   else if (stop_.state != engine::RunState::kExited && !waits_) stop_.backtrace = execution_->backtrace();
   return false;
@@ -369,7 +370,8 @@ Status Body::resume_at(const Paused& paused) {
   return {};
 }
 
-// What it has in its frames is kept as bytes from then on, so that a turn begins alike in a session and in its forks.
+// From then on the program's frames are kept as bytes, so that a turn starts the same way in a session and in its
+// forks.
 bool Body::run_until_it_waits() {
   static_cast<void>(run());
   const bool is_waiting = waits_ && stop_.state == engine::RunState::kOutOfFuel && !stop_.outcome;
@@ -384,11 +386,11 @@ bool Body::run_until_it_waits() {
   return true;
 }
 
-// -- where it was stopped -----------------------------------------------------------------------------------------
+// -- the place of a stopped program --------------------------------------------------------------------------------
 
 namespace {
 constexpr uint64_t kFuelToRunOn = 20'000'000;
-// A run that was out of time has the fuel that it did not use, too.
+// A run that was out of time may also use the rest of its fuel.
 constexpr std::chrono::milliseconds kTimeToRunOn{500};
 }  // namespace
 
@@ -422,12 +424,12 @@ std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_vi
   engine::FunctionInstance* const function = instance_->find_function(name);
   if (function == nullptr) return std::nullopt;
   if (calls_back_ >= kMostCallsBack) {
-    during.trap_message = "the host calls the program from inside of its calls too often";
+    during.trap_message = "the host's calls back into the program are nested too deeply";
     return std::nullopt;
   }
   engine::Execution inner(limits_);
   if (!inner.start(function, arguments)) return std::nullopt;
-  // It is not paused inside of the host: so it has all that the turn has, and its caller owes what it used.
+  // A callback cannot pause inside the host: so it may use all fuel of the turn, and its caller owes what it used.
   uint64_t fuel = during.execution.fuel_left();
   if (&during.execution == execution_.get() && !runs_on_)
     fuel = fuel_left_ - std::min(fuel_left_, execution_->fuel_used() + execution_->fuel_owed() - counted_);

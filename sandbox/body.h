@@ -1,4 +1,4 @@
-// One instance of a language's module, with all that stands around it: its files, its door, its host functions.
+// One instance of a language's module with its surroundings: its files, its door, its host functions.
 //
 // Threads: one at a time.
 #pragma once
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/instance.h"
-#include "engine/instance_image.h"
-#include "engine/snapshot.h"
+#include "engine/execution/execution.h"
+#include "engine/freeze/instance_image.h"
+#include "engine/freeze/snapshot.h"
 #include "host/broker.h"
 #include "host/dispatch.h"
 #include "host/door.h"
@@ -25,18 +25,18 @@
 
 namespace membrane::sandbox {
 
-// Where a program that reads its turns as input stands between two of them: its frames, of an instance of the same
+// The state, between two turns, of a program that reads its turns as input: its frames, for an instance of the same
 // image.
 struct Waiting {
   std::vector<uint8_t> frames;
-  uint64_t heap_next = 0;  // of the heap that capabilities have in it
+  uint64_t heap_next = 0;  // end of the capabilities' allocations in the heap
   std::shared_ptr<engine::KnownPlaces> known;
 };
 
-// Where a turn stands that was paused in the middle: for an instance of an image that was made then.
+// The state of a turn that is paused: for an instance of an image captured at the same time.
 struct Paused {
   std::vector<uint8_t> frames;
-  std::vector<uint32_t> notes, progress;  // of the interpreter
+  std::vector<uint32_t> notes, progress;  // the interpreter's
   uint64_t heap_next = 0;
   uint64_t fuel_used = 0;
   std::shared_ptr<engine::KnownPlaces> known;
@@ -44,58 +44,58 @@ struct Paused {
 
 class Body final : public Calls {
  public:
-  // What a body is in. All are borrowed, and outlive it.
+  // The surroundings of a body. All are borrowed, and outlive it.
   struct Surroundings {
-    Conversation* said = nullptr;
+    Conversation* output = nullptr;
     host::Broker* broker = nullptr;
     host::DoorSession* session = nullptr;
     const Interpreter* interpreter = nullptr;
-    std::function<std::optional<Outcome>()> must_stop;  // the outcome, when the run is to end
-    // Of a program that does not read its turns as input: gives the system more of its input, or closes that. False
-    // when the run is to end.
+    std::function<std::optional<Outcome>()> must_stop;  // returns the outcome if the run must end
+    // For a program that does not read its turns as input: gives the system more of its input, or closes it. False
+    // when the run must end.
     std::function<bool()> give_input;
-    std::shared_ptr<engine::KnownPlaces> known;  // of the template; null: what is known is the body's own
+    std::shared_ptr<engine::KnownPlaces> known;  // the template's; null: the body has its own
   };
   // Why the last run did not return.
   struct Stop {
     engine::RunState state = engine::RunState::kFinished;
     std::optional<Outcome> outcome;  // decided by a host function, or by must_stop
     std::string message;
-    engine::Trap trap;  // of kTrapped
+    engine::Trap trap;  // for kTrapped
     std::vector<engine::CodePlace> backtrace;
   };
 
   Body(const Surroundings& around, std::unique_ptr<wasi::System> system);
 
-  // Errors: as Store::instantiate(), told as an Error.
-  // `waiting` is where its program stands; null when it has none that waits.
+  // Errors: as Store::instantiate(), converted to an Error. `waiting` is the state of its program; null when it has
+  // none that waits.
   Status begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits,
                std::shared_ptr<const Waiting> waiting);
   Status begin(std::shared_ptr<engine::CompiledModule> module, const engine::InstanceLimits& limits);
 
-  // A new run, of as many calls as there are until the next: what it may use, and when the program is to be paused.
+  // Starts a new run, which includes all calls until the next one: what it may use, and when to pause the program.
   void start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
                  std::optional<uint64_t> pause_at_fuel = {});
 
-  // Whether the last call of the program was paused. It is not over: go_on() is how it goes on, with so much fuel in
-  // place of what it had left.
+  // Whether the last call of the program was paused. It has not ended: go_on() resumes it, with this much fuel in
+  // place of the rest.
   [[nodiscard]] bool is_paused() const { return is_paused_; }
-  // Whether that was for an answer of the embedder's.
+  // Whether it was paused to wait for the embedder's answer.
   [[nodiscard]] bool awaits_answer() const { return is_paused_ && awaits_answer_; }
   [[nodiscard]] bool go_on(uint64_t fuel, std::optional<uint64_t> pause_at_fuel);
-  // Ends a run that could not begin; false.
+  // Ends a run that could not start; returns false.
   bool refuse(Error error);
   // Whether the last call of the program returned, or exited, by itself.
   [[nodiscard]] bool has_ended() const;
-  // Whether the program has done anything since it began that may turn out otherwise in another run of it: whatever it
-  // did but look at its arguments and its environment.
+  // Whether the program, since it started, has done anything that could turn out differently in another run of it:
+  // anything but read its arguments and its environment.
   [[nodiscard]] bool met_the_world() const { return met_the_world_; }
-  // Whether the run has asked for anything but its turn, and done anything but say things: so much else may turn out otherwise
-  // when it is run again from the same place, or may be done twice.
+  // Whether the run has requested anything but its turn, or done anything but print: such requests could turn out
+  // differently, or be done twice, if the run were repeated from the same state.
   [[nodiscard]] bool asked_others() const { return asked_others_; }
-  // Of one that is paused. Errors: as engine::freeze_frames().
+  // The state of a paused body. Errors: as engine::freeze_frames().
   Result<Paused> pause();
-  // This body, which has begun with an image of then and started a run, is paused there. Errors: as
+  // Pauses this body there; it must have begun with an image from that time and started a run. Errors: as
   // engine::thaw_frames().
   Status resume_at(const Paused& paused);
 
@@ -127,14 +127,14 @@ class Body final : public Calls {
   [[nodiscard]] wasi::System& system() { return *system_; }
   [[nodiscard]] host::Dispatcher& dispatcher() { return *dispatcher_; }
   [[nodiscard]] GuestInstance& guest() { return *guest_; }
-  // What the device /dev/membrane of its System answers.
+  // The answer of its System's device /dev/membrane.
   std::string answer(std::string_view request);
-  // Brings what the System has to tell of its calls to the dispatcher, which bounds it. Calls do so by themselves.
+  // Passes the System's call records to the dispatcher, which bounds them. Calls do so by themselves.
   void list_calls_of_system();
-  // Whether the program can stand where `waiting` says, whose frames nobody has looked at yet. Errors: as
+  // Whether the program can be in the state `waiting`, whose frames have not been verified. Errors: as
   // engine::thaw_frames().
   Status check(const Waiting& waiting, const engine::ExecutionLimits& limits);
-  // Null when no program waits in it.
+  // Null when no waiting program is in it.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
 
  private:
@@ -164,26 +164,26 @@ class Body final : public Calls {
   engine::ExecutionLimits limits_;
   uint64_t fuel_left_ = 0, fuel_used_ = 0;
   std::optional<uint64_t> pause_at_fuel_;
-  uint64_t counted_ = 0;        // of execution_'s fuel: is in fuel_used_ already
-  bool is_of_program_ = false;  // the call that runs: it may be paused
+  uint64_t counted_ = 0;        // part of execution_'s fuel that fuel_used_ already includes
+  bool is_of_program_ = false;  // the current call belongs to the program: it may be paused
   bool is_paused_ = false;
-  bool runs_on_ = false;  // it was stopped, and the host asks it where
+  bool runs_on_ = false;  // it was stopped, and the host is asking for its place
   std::chrono::steady_clock::time_point runs_on_until_;
   std::string places_text_;
   uint64_t result_ = 0;
   std::vector<uint32_t> notes_, progress_;
   std::shared_ptr<engine::KnownPlaces> known_;
-  bool waits_ = false;  // it reads, and there is nothing
+  bool waits_ = false;  // it reads, and no input is available
   std::shared_ptr<const Waiting> waiting_;
-  bool door_lacks_fuel_ = false;  // for the request that it was asked last
-  bool door_waits_ = false;       // for the embedder's answer to it
-  bool awaits_answer_ = false;    // the run ended there
+  bool door_lacks_fuel_ = false;  // for its last request
+  bool door_waits_ = false;       // for the embedder's answer to its last request
+  bool awaits_answer_ = false;    // the run ended while it waited
   bool exits_ = false;            // the door ended the program
   bool met_the_world_ = false;
   bool asked_others_ = false;  // since start_run()
-  // How the last call back ended, when it did not return.
+  // How the last callback ended, when it did not return.
   engine::RunState called_back_ = engine::RunState::kFinished;
-  uint32_t calls_back_ = 0;  // that are under way, each inside of another
+  uint32_t calls_back_ = 0;  // nested callbacks in progress
   Stop stop_;
 };
 

@@ -1,5 +1,5 @@
-// What a hostile program can hand to the boundary, and what comes of it: an errno or an outcome with a
-// cause, and never more than the program's own end.
+// What a hostile program can pass across the boundary, and the result: an errno or an outcome with a cause, and
+// never more than the program's own end.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Every example of the registry is run as it stands on the reference page.
+// Runs every example of the registry as it appears on the reference page.
 #include <gtest/gtest.h>
 
 #include "host/registry.h"
@@ -35,15 +35,16 @@ TEST(CapabilityExamples, PrintWhatThePageSays) {
   EXPECT_GT(run_count, 70);
 }
 
-// What needs a server, a directory or a model is at least a program, and ends as the empty policy has it.
+// Examples that need a server, a directory or a model are at least valid programs, and end as under the empty
+// policy.
 TEST(CapabilityExamples, TheOthersAreValidPrograms) {
   for (const host::Capability& capability : host::capabilities()) {
     for (const host::FunctionSpec& function : capability.functions) {
       if (!function.prints.empty()) continue;
       const Report report = run(program_of(function), RunOptions{});
       const bool reaches_out = function.effect == host::Effect::kWorld || function.module == "http";
-      const bool tells_each = function.name == "get_many";  // what was denied is among its answers
-      EXPECT_EQ(report.outcome, reaches_out && !tells_each ? Outcome::kDenied : Outcome::kOk)
+      const bool reports_each = function.name == "get_many";  // its answers include the denial
+      EXPECT_EQ(report.outcome, reaches_out && !reports_each ? Outcome::kDenied : Outcome::kOk)
           << function.module << "." << function.name << ": " << render_json(report, true);
     }
   }

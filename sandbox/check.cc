@@ -13,7 +13,7 @@
 namespace membrane::sandbox {
 namespace {
 
-// Everything that is found out about a program without running it.
+// All findings about a program, without running it.
 std::vector<Diagnostic> diagnostics_of(const std::string& source, const std::string& name) {
   auto loaded = lang::load_program(source, lang::Language::kAuto, name);
   if (!loaded) return loaded.error();
@@ -35,7 +35,7 @@ Finding finding_of(const Diagnostic& d, const std::string& source, const std::st
           .text = render(d, source, name)};
 }
 
-// Of a program in which nothing is wrong.
+// For a program without findings.
 std::string plain_text(const std::string& source, const std::string& name) {
   if (lang::detect(source) == lang::Language::kWasm) {
     const auto loaded = lang::load_program(source, lang::Language::kWasm, name);

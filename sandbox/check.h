@@ -1,7 +1,7 @@
-// What is wrong with a program in WebAssembly's text or binary format, before it runs: found in this process, or by a worker
-// (worker/worker.h), which gives the same.
+// Checks a program in WebAssembly's text or binary format before it runs: in this process, or in a worker
+// (worker/worker.h), with the same result.
 //
-// Threads: pure.
+// Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace membrane::sandbox {
 
-// A finding, of Membrane or of a language.
+// A finding of Membrane or of a language.
 struct Finding {
   std::string code;
   std::string message;
@@ -21,20 +21,20 @@ struct Finding {
   std::string expected = {};
   std::string found = {};
   std::string hint = {};
-  std::string text = {};  // all of it, for a person
+  std::string text = {};  // the whole finding, for a person
 };
 
 struct CheckRequest {
   std::string source;
   std::string name;      // for messages
-  bool expands = false;  // when nothing is wrong, give the program as plain text
+  bool expands = false;  // if nothing is wrong, also return the program as plain text
   uint64_t wall_ms = 60'000;
 };
 
 struct CheckAnswer {
   std::vector<Finding> findings;
-  std::string plain;         // of a text, its expansion; of a binary, what it disassembles to
-  bool was_stopped = false;  // its time was over, and the rest means nothing
+  std::string plain;         // the expansion of a text, or the disassembly of a binary
+  bool was_stopped = false;  // its time was up; the other members have no meaning
 };
 
 CheckAnswer check_program(const CheckRequest& request);

@@ -17,7 +17,7 @@ struct Golden {
   const char* name;
   const char* text;
   uint64_t fuel;
-  uint64_t hash;  // of all that must not vary
+  uint64_t hash;  // over everything that must not vary
 };
 
 constexpr Golden kGolden[] = {
@@ -89,7 +89,7 @@ uint64_t hash_of(const Report& report) {
 
 constexpr int kRuns = kIsSanitized ? 50 : 1'000;
 
-// The same in every build of every compiler: a change here is a change of what programs get.
+// The same in every build with every compiler: a change here changes what programs observe.
 TEST(SandboxDeterminism, FuelAndOutputAreTheCommittedOnes) {
   for (const Golden& golden : kGolden) {
     const Report report = run_text(golden.text, with_kv());

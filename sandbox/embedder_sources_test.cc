@@ -1,5 +1,5 @@
-// Steps back of sessions whose embedder is asked for the time, for sleep and for entropy: nobody is asked twice. Skipped where the
-// language is not installed (tools/get-languages); Python also in builds with sanitizers.
+// Steps back in sessions whose embedder provides time, sleep and entropy: the embedder is never asked twice. Skipped
+// if the language is not installed (tools/get-languages); Python also in builds with sanitizers.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace membrane::sandbox {
 namespace {
 
-// Answers otherwise each time that it is asked.
+// Gives a different answer each time that it is asked.
 struct Embedder {
   int64_t readings = 0;
   std::vector<uint64_t> slept_ns;
@@ -45,9 +45,9 @@ struct Embedder {
 
 struct Dialect {
   const char* name;
-  const char* first;                 // what the others need
-  std::vector<const char*> turns;    // that ask nobody, in any order
-  std::vector<const char*> asking;   // likewise
+  const char* first;                 // what the others depend on
+  std::vector<const char*> turns;    // that ask nothing of the embedder, in any order
+  std::vector<const char*> asking;   // likewise, but they ask
   std::vector<const char*> failing;  // that ask, and are undone
 };
 void PrintTo(const Dialect& dialect, std::ostream* out) { *out << dialect.name; }
@@ -89,7 +89,7 @@ class AnEmbedderThatIsAsked : public ::testing::TestWithParam<Dialect> {
   static const char* any_of(const std::vector<const char*>& turns, std::mt19937& random) {
     return turns[random() % turns.size()];
   }
-  // Mostly turns that a step back may run again, since they ask nobody.
+  // Mostly turns that a step back may repeat, since they ask nothing.
   static const char* any_turn(std::mt19937& random) {
     const uint32_t number = random() % 8;
     const Dialect& dialect = GetParam();
@@ -106,7 +106,7 @@ class AnEmbedderThatIsAsked : public ::testing::TestWithParam<Dialect> {
   std::shared_ptr<const Template> template_;
 };
 
-// Of two sessions that are alike, one is kept before each turn, and goes back to that; the other runs turns again.
+// Of two identical sessions, one is saved before each turn and returns to that state; the other repeats turns.
 TEST_P(AnEmbedderThatIsAsked, IsNotAskedAgainByAStepBack) {
   const Dialect& dialect = GetParam();
   for (uint32_t seed = 0; seed < 12; ++seed) {
@@ -116,7 +116,7 @@ TEST_P(AnEmbedderThatIsAsked, IsNotAskedAgainByAStepBack) {
     const auto both_run = [&](const char* code) {
       ASSERT_TRUE(copies->keep());
       const Report one = copies->exec({.code = code}), other = steps->exec({.code = code});
-      ASSERT_EQ(told(one), told(other)) << code;
+      ASSERT_EQ(comparable(one), comparable(other)) << code;
       ASSERT_EQ(of_copies, of_steps) << "a step back asked for more after " << code;
     };
     both_run(dialect.first);
@@ -133,7 +133,7 @@ TEST_P(AnEmbedderThatIsAsked, IsNotAskedAgainByAStepBack) {
   }
 }
 
-// What is kept knows the zone that the program has been told: it is not told again, which would take fuel.
+// Saved bytes record the zone that the program has been given: it is not given again, which would take fuel.
 TEST_P(AnEmbedderThatIsAsked, HasTheZoneThatItChoseInASessionThatWasKept) {
   const bool is_python = GetParam().name == std::string_view("python");
   const std::string hour = is_python ? "import time\ntime.localtime(0).tm_hour" : "new Date(0).getHours()";
@@ -148,7 +148,7 @@ TEST_P(AnEmbedderThatIsAsked, HasTheZoneThatItChoseInASessionThatWasKept) {
   auto session = Session::create(template_, in_zone(here, "+02:00")).value();
   auto kept = Session::create(template_, in_zone(there, "+02:00")).value();
   for (const std::string& code : turns) {
-    ASSERT_EQ(told(session->exec({.code = code})), told(kept->exec({.code = code}))) << code;
+    ASSERT_EQ(comparable(session->exec({.code = code})), comparable(kept->exec({.code = code}))) << code;
     kept = kept_and_restored(*kept, template_, in_zone(there, "+02:00"));
     ASSERT_NE(kept, nullptr);
   }

@@ -16,7 +16,7 @@ using wasi::Answer;
 using wasi::Done;
 using wasi::Errno;
 
-// What bytes take on their way: as they are read, as base64, and in JSON that grows.
+// Memory needed per byte: as read, as base64, and in growing JSON.
 constexpr uint64_t kForms = 8;
 
 std::string_view name_of(wasi::FileType type) {
@@ -33,7 +33,7 @@ std::string_view name_of(wasi::FileType type) {
   return "unknown";
 }
 
-// Past 2^53 a number of JSON is not the same in every language: those are texts.
+// Above 2^53, JSON numbers differ between languages: those are written as strings.
 Json json_of(const wasi::FileStat& stat) {
   return {{"type", name_of(stat.type)},
           {"size", stat.size},
@@ -58,7 +58,7 @@ class Request {
   Request(const Json& fields, wasi::FileCalls& files, host::Guest& guest)
       : fields_(fields), files_(files), guest_(guest) {}
 
-  // EINVAL for a word or a field that is none.
+  // EINVAL for an unknown word or field.
   Answer<Json> perform() {
     const std::string what = text("files");
     if (what == "open") return open();
@@ -81,7 +81,7 @@ class Request {
   }
 
  private:
-  // "" for what is none, which no file is named.
+  // "" for an invalid string, which is never a file name.
   [[nodiscard]] std::string text(const char* name) const {
     const auto found = fields_.find(name);
     return found != fields_.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -95,7 +95,7 @@ class Request {
     if (found == fields_.end() || !found->is_number_unsigned()) return std::nullopt;
     return found->get<uint64_t>();
   }
-  // One that is none is of nothing that is open.
+  // An invalid number matches no open descriptor.
   [[nodiscard]] uint32_t number(const char* name) const {
     return static_cast<uint32_t>(std::min<uint64_t>(size(name).value_or(UINT32_MAX), UINT32_MAX));
   }
@@ -154,7 +154,7 @@ std::string error_text(Errno code, const host::HostError* denial) {
                           {"grant", denial == nullptr ? "" : denial->grant}}}});
 }
 
-host::CallEnd told_to_door(wasi::End end) {
+host::CallEnd door_end(wasi::End end) {
   switch (end) {
     case wasi::End::kOutOfFuel: return host::CallEnd::kOutOfFuel;
     case wasi::End::kOutOfOutput: return host::CallEnd::kOutOfOutput;
@@ -173,7 +173,7 @@ host::DoorSession::JsonAnswer answer_files(wasi::System& system, host::Guest& gu
                                                  .memory_bytes = guest.host_memory().left_for_call()});
   if (!fields || !fields->is_object()) {
     const host::HostError error{
-        host::Errno::kInvalid, fields ? "the request is no object" : fields.error().reason, {}};
+        host::Errno::kInvalid, fields ? "the request is not an object" : fields.error().reason, {}};
     return {.json = error_text(Errno::kInval, &error)};
   }
   const host::HostMemory::Use use(guest.host_memory(), request.size());
@@ -181,7 +181,7 @@ host::DoorSession::JsonAnswer answer_files(wasi::System& system, host::Guest& gu
   auto denied_before = std::exchange(state.last_denial, std::nullopt);
   wasi::FileCalls files(system, guest);
   const Answer<Json> answer = Request(*fields, files, guest).perform();
-  host::DoorSession::JsonAnswer made{.json = {}, .end = told_to_door(files.end())};
+  host::DoorSession::JsonAnswer made{.json = {}, .end = door_end(files.end())};
   if (made.end == host::CallEnd::kReturn)
     made.json = answer ? json_text(Json{{"value", *answer}})
                        : error_text(answer.error(), state.last_denial ? &*state.last_denial : nullptr);

@@ -1,5 +1,5 @@
-// Requests about files at the door, of a language whose module has no WASI functions for them: JSON to wasi/file_calls.h,
-// and back. host/door.h says what they look like.
+// File requests at the door, for a language whose module has no WASI functions for them: JSON to wasi/file_calls.h,
+// and back. For their form see host/door.h.
 //
 // Threads: one at a time.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace membrane::sandbox {
 
-// Not inside of another call of the system.
+// Must not be called inside another call of the system.
 host::DoorSession::JsonAnswer answer_files(wasi::System& system, host::Guest& guest,
                                            std::string_view request);
 

@@ -1,4 +1,4 @@
-// Requests about files as JSON, whatever a program makes of them.
+// File requests as JSON, however malformed.
 #include "sandbox/file_requests.h"
 
 #include <gtest/gtest.h>

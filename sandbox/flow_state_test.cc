@@ -1,4 +1,4 @@
-// What the trifecta rule minds, in sessions and runs as bytes.
+// The state of the trifecta rule in saved sessions and runs.
 #include <gtest/gtest.h>
 
 #include "host/random_fork.h"

@@ -1,17 +1,17 @@
-// Arbitrary bytes as a run that waits for the answer to a call, or that is frozen: with its checksum made right, refused, or a
-// run that is answered, ends by its limits, and whose bytes, when it waits or is frozen again, are good. The embedder's part is
-// also read as that of a call of an instance. No crash, no hang, no leak.
+// Arbitrary bytes as a run that waits for the answer to a call, or that is frozen: with a corrected checksum they
+// are refused, or give a run that is answered, ends by its limits, and whose bytes, when it waits or is frozen
+// again, are valid. The embedder's part is also read as that of a call of an instance. No crash, no hang, no leak.
 //
-// The input: its first byte says which good run is changed and how it is answered; then edits of five bytes each, an
-// offset (4 bytes, modulo the size) and the byte to be written. Its last bytes, that make no edit, are how many are cut from the
-// end.
+// The input: its first byte selects the valid run to change and how it is answered; then edits of five bytes each,
+// an offset (4 bytes, modulo the size) and the byte to write. Remaining bytes that make no edit give the number of
+// bytes to cut from the end.
 
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
-#include "engine/snapshot.h"
-#include "engine/snapshot_testing.h"
+#include "engine/freeze/snapshot.h"
+#include "engine/testing/snapshot_testing.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/kept_call.h"
 #include "sandbox/sandbox.h"
@@ -23,8 +23,8 @@ using namespace membrane::sandbox;
 
 constexpr size_t kHeaderBytes = 40, kEditBytes = 5, kMostEdits = 64;
 
-// Waits in a call, in one through a table, in one at the end of a function and, when it has an argument, at once at the end of
-// the entry.
+// Waits in a call, in a call through a table, in a call at the end of a function and, if it has an argument,
+// immediately at the end of the entry.
 constexpr const char* kProgram = R"((import "own" "f" (func $f (param i32 i64) (result i32)))
   (type $t (func (param i32 i64) (result i32)))
   (type $pair (struct (field $a (mut i32)) (field $b i64)))

@@ -47,7 +47,7 @@ uint32_t version_of(const FrozenState& state) {
   return state.flows.is_empty() ? kOldestVersion : kOldestVersion + 1;
 }
 
-// What a run never leaves behind, so that what relies on it may.
+// Invariants of every run's state, which the rest of the code relies on.
 bool is_sound(const FrozenState& s) {
   for (const std::string* const text :
        {&s.program_name, &s.entry, &s.stdout_text, &s.stderr_text, &s.result, &s.answer})
@@ -88,9 +88,9 @@ Result<FrozenState> read_state(std::span<const uint8_t> bytes) {
                 "Thaw it with the version of Membrane that froze it.");
   FrozenState state;
   fields(reader, state, version);
-  if (!reader.ok()) return damaged("the run's state is cut short");
-  if (!reader.left().empty()) return damaged("something follows the run's state");
-  if (!is_sound(state)) return damaged("the run's state is none that a run can have");
+  if (!reader.ok()) return damaged("the run's state is truncated");
+  if (!reader.left().empty()) return damaged("the run's state has trailing bytes");
+  if (!is_sound(state)) return damaged("the run's state is not one that a run can have");
   return state;
 }
 

@@ -1,8 +1,8 @@
-// What a frozen run takes along besides its instance: the embedder's part of a snapshot, byte by byte in
+// What a frozen run includes besides its instance: the embedder's part of a snapshot. For the format see
 // docs/snapshot-format.md.
 //
-// The policy is not in it: whoever thaws says what is granted. Nor is the world: files, stores, databases
-// and the real clock are found as they are.
+// The policy is not included: the thawing caller decides what is granted. Nor is the outside world: files, stores,
+// databases and the real clock are as they are at that time.
 //
 // Threads: values.
 #pragma once
@@ -20,11 +20,11 @@
 
 namespace membrane::sandbox {
 
-// Of a run that waits for the answer to a call. One that does not, and has read what the trifecta rule minds, is written as
-// version 3, and others as version 2.
+// For a run that waits for the answer to a call. Otherwise, a run that has read data marked by the trifecta rule is
+// written as version 3, and others as version 2.
 inline constexpr uint32_t kFrozenStateVersion = 4;
 
-// What a run calls, in this order. What a module lacks is left out.
+// The functions that a run calls, in this order. Those that a module lacks are skipped.
 enum class RunPhase : uint8_t {
   kStart,       // the module's start function
   kInitialize,  // the export _initialize, of a WASI reactor
@@ -34,16 +34,16 @@ enum class RunPhase : uint8_t {
 struct FrozenState {
   std::string program_name;
   std::string entry;                  // the export that is called, or will be
-  RunPhase phase = RunPhase::kEntry;  // where it stands: the phases after it are to come
+  RunPhase phase = RunPhase::kEntry;  // the current phase: later ones are still to come
   std::vector<std::string> arguments;
   std::string input;
 
-  // What it said.
+  // Output so far.
   std::string stdout_text, stderr_text, result, answer;
   bool submitted = false;
-  uint64_t written_bytes = 0;  // to stdout and stderr, as they came
+  uint64_t written_bytes = 0;  // to stdout and stderr, in bytes as written
 
-  std::string wasi;  // of wasi::System::freeze(); "" when the module imports nothing of WASI
+  std::string wasi;  // from wasi::System::freeze(); "" when the module imports nothing of WASI
 
   uint64_t heap_next = 0;
   bool memory_limit_was_hit = false;
@@ -53,13 +53,13 @@ struct FrozenState {
   host::Dispatcher::History history;
   host::FlowState flows;
 
-  // It waits for the answer to the call of an embedder's function that its frames stand in front of, which has counted
-  // already: what the function said of it, "" for nothing.
+  // It waits for the answer to a call of an embedder's function: its frames are just before the call, which has been
+  // counted. The value is the function's note, "" for none.
   std::optional<std::string> waits;
 };
 
 std::vector<uint8_t> write_state(FrozenState state);
-// Errors: kInvalidInput for what is no such state, kUnsupported for another version.
+// Errors: kInvalidInput for an invalid state, kUnsupported for another version.
 Result<FrozenState> read_state(std::span<const uint8_t> bytes);
 
 }  // namespace membrane::sandbox

@@ -1,10 +1,10 @@
-// A run that is frozen and thawed ends like one that never was.
+// A run that is frozen and thawed ends like one that was never frozen.
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "engine/snapshot.h"
+#include "engine/freeze/snapshot.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/sandbox.h"
 
@@ -13,8 +13,8 @@ namespace {
 
 using policy::Policy;
 
-// A start function that prints, then an entry that uses all that a run remembers: input, arguments, the heap, the
-// clock, random numbers, a host error, calls of the world.
+// A start function that prints, then an entry that uses all state of a run: input, arguments, the heap, the clock,
+// random numbers, a host error, calls to the outside.
 constexpr const char* kRemembers = R"((module (memory (export "memory") 1 4)
   (global $n (mut i32) (i32.const 0))
   (func $begin (local $i i32)
@@ -67,7 +67,7 @@ std::string errors_of(const Report& report) {
   return text;
 }
 
-// From life to life, `step` fuel each.
+// Freezes after every `step` fuel, and thaws.
 Report run_in_lives(const Program& program, RunOptions options, uint64_t step, int* lives = nullptr) {
   options.freeze_after_fuel = step;
   Report report = run(program, options);

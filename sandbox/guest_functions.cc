@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostCalls = 1'000;  // at once
+constexpr size_t kMostCalls = 1'000;  // per request
 
-// "price", "shop.price": as a program's language writes names, so that gates, reports and traces read one thing. Bytes that are not
-// ASCII may be letters.
+// "price", "shop.price": the identifiers of the program's language, so that gates, reports and traces agree on the
+// name. Non-ASCII bytes may be letters.
 bool is_name(std::string_view text) {
   constexpr size_t kLongest = 256;
   const auto is_of_name = [](char c) {
@@ -32,11 +32,11 @@ bool is_name(std::string_view text) {
   return is_part && text.size() <= kLongest;
 }
 
-host::HostResult<FunctionCall> call_of(const Json& wanted) {
+host::HostResult<FunctionCall> call_of(const Json& json) {
   const auto malformed = [](const char* what) { return host::refuse(host::Errno::kInvalid, what); };
-  if (!wanted.is_object()) return malformed("a call of a function is not an object");
+  if (!json.is_object()) return malformed("a call of a function is not an object");
   FunctionCall call{.name = {}, .arguments = "[]", .keywords = "{}", .object = {}};
-  for (const auto& [name, value] : wanted.items()) {
+  for (const auto& [name, value] : json.items()) {
     if (name == "call" && value.is_string()) call.name = value.get<std::string>();
     else if (name == "arguments" && value.is_array()) call.arguments = json_text(value);
     else if (name == "keywords" && value.is_object()) call.keywords = json_text(value);
@@ -47,7 +47,7 @@ host::HostResult<FunctionCall> call_of(const Json& wanted) {
   return call;
 }
 
-// Begins with its bracket: summary_of() cuts off what stands at both ends.
+// Starts with its bracket; summary_of() strips both brackets.
 bool is_bare(std::string_view json, char bracket) { return json.size() >= 2 && json.front() == bracket; }
 
 // The arguments, as JSON without the brackets.
@@ -60,7 +60,7 @@ std::string summary_of(const FunctionCall& call) {
 
 }  // namespace
 
-// That of the functions; and that of the values, where there are any.
+// The digest of the functions, followed by that of the values, if there are any.
 std::string digest_of(const std::string& description) {
   const auto hash_of = [](std::string_view text) {
     XXH128_canonical_t bytes;
@@ -78,7 +78,25 @@ std::string digest_of(const std::string& description) {
   return hash_of(json_text(*parsed)) + of_values;
 }
 
-bool has_been_told(std::string_view told, std::string_view given) { return told.starts_with(given); }
+namespace {
+
+constexpr size_t kHashText = 32;  // of the functions, which the values' comes after
+
+}  // namespace
+
+bool describes_values(std::string_view digest) { return digest.size() > kHashText; }
+
+bool covers_description(std::string_view known, std::string_view given) {
+  return (given.empty() || known.substr(0, kHashText) == given.substr(0, kHashText)) &&
+         (describes_values(known) || !describes_values(given));
+}
+
+std::string add_description(std::string_view known, std::string_view given) {
+  std::string all(given.substr(0, kHashText));
+  if (const std::string_view values = describes_values(known) ? known : given; describes_values(values))
+    all += values.substr(kHashText);
+  return all;
+}
 
 bool is_waiting(const KeptCalls& calls) {
   return std::ranges::any_of(calls.answers, [](const FunctionAnswer& answer) {
@@ -154,7 +172,7 @@ std::string write_function_answers(std::span<const FunctionAnswer> answers) {
     const bool is_error = each.kind == FunctionAnswer::Kind::kError;
     const Json error = {{"type", is_error ? each.type : ""},
                         {"message", is_error   ? each.message
-                                    : is_value ? "the function's value is no JSON"
+                                    : is_value ? "the function's value is not JSON"
                                                : "the function has not answered"}};
     text += R"({"error":)" + json_text(error) + '}';
   }

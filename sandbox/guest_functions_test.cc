@@ -1,5 +1,5 @@
-// Functions of the embedder in Python and JavaScript: called, failing, answered later. Skipped where the language is not installed
-// (tools/get-languages); Python also in builds with sanitizers.
+// Functions of the embedder in Python and JavaScript: called, failing, answered later. Skipped if the language is
+// not installed (tools/get-languages); Python also in builds with sanitizers.
 
 #include "sandbox/guest_functions.h"
 
@@ -29,9 +29,9 @@ constexpr const char* kDescription = R"({
 struct Dialect {
   const char* name;
   const char* import;
-  const char* awaits;  // slow(1), slow(2) at once, as a text "11 12"
-  const char* raises;  // the type of what fails() raises
-  const char* own;     // a name of the program's in the place of add
+  const char* awaits;  // calls slow(1) and slow(2) concurrently and returns "11 12"
+  const char* raises;  // the type of the error raised by fails()
+  const char* own;     // defines the program's own add
 };
 void PrintTo(const Dialect& dialect, std::ostream* out) { *out << dialect.name; }
 constexpr Dialect kPython{"python", "from shop import price\nprice('tea')",
@@ -104,12 +104,18 @@ TEST(FunctionsThatWereTold, AreKnownAgain) {
   const std::string turned = digest_of(R"({"modules":[],"functions":[{"name":"f"}]})");
   const std::string with_values = digest_of(R"({"modules":[],"functions":[{"name":"f"}],"values":{"x":1}})");
   const std::string others = digest_of(R"({"modules":[],"functions":[{"name":"g"}]})");
-  EXPECT_TRUE(has_been_told(functions, turned));
-  EXPECT_TRUE(has_been_told(with_values, functions)) << "values are given once";
-  EXPECT_FALSE(has_been_told(functions, with_values));
-  EXPECT_FALSE(has_been_told(functions, others));
-  EXPECT_FALSE(has_been_told("", functions));
-  EXPECT_TRUE(has_been_told("", digest_of("")));
+  EXPECT_TRUE(covers_description(functions, turned));
+  EXPECT_TRUE(covers_description(with_values, functions)) << "values are given once";
+  EXPECT_FALSE(covers_description(functions, with_values));
+  EXPECT_FALSE(covers_description(functions, others));
+  EXPECT_FALSE(covers_description("", functions));
+  EXPECT_TRUE(covers_description("", digest_of("")));
+  const std::string other_values = digest_of(R"({"modules":[],"functions":[{"name":"f"}],"values":{"x":2}})");
+  EXPECT_TRUE(covers_description(with_values, other_values)) << "a program that has values keeps them";
+  EXPECT_FALSE(covers_description(with_values, others)) << "and is given other functions";
+  EXPECT_TRUE(covers_description(add_description(with_values, others), others));
+  EXPECT_EQ(add_description("", with_values), with_values);
+  EXPECT_EQ(add_description(with_values, other_values), with_values);
   EXPECT_NE(digest_of("[no JSON"), "");
 }
 
@@ -212,7 +218,7 @@ TEST_P(GuestFunctionsIn, MayAnswerLater) {
   }
 }
 
-// The place that a waiting turn goes back to is part of its forks and of its bytes, whatever turns were since the last copy.
+// The state before a waiting turn is part of its forks and of its bytes, whichever turns ran since the last copy.
 TEST_P(GuestFunctionsIn, OfForgedBytesAreRefused) {
   ASSERT_EQ(session_->exec({.code = "approve('x')"}).outcome, Outcome::kWaiting);
   const auto kept = session_->keep();
@@ -287,7 +293,7 @@ TEST_P(GuestFunctionsIn, MayBeCancelledWhereTheTurnGoesOn) {
   }
 }
 
-// What a wait costs is what the call costs.
+// Waiting does not change the cost of a call.
 TEST_P(GuestFunctionsIn, UseTheSameFuelLaterAndAtOnce) {
   const auto fuel_of = [](Session& session, const char* code) {
     EXPECT_EQ(session.exec({.code = "1"}).outcome, Outcome::kOk);

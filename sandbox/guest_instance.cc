@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "engine/host_share.h"
+#include "engine/instance/host_share.h"
 #include "lang/wat/preprocessor.h"
 #include "wasm/body.h"
 
 namespace membrane::sandbox {
 namespace {
 
-// Past the last active data segment. Offsets that are more than a number (a global, a sum) were
-// evaluated at instantiation and are not seen here: such modules export __heap_base.
+// The end of the last active data segment. Offsets that are not a constant number (a global, a sum) were evaluated
+// at instantiation and are ignored here: such modules export __heap_base.
 uint64_t end_of_data(const wasm::Module& module) {
   uint64_t end = 0;
   for (const wasm::DataSegment& segment : module.datas) {
@@ -28,7 +28,7 @@ uint64_t end_of_data(const wasm::Module& module) {
 uint64_t heap_start_of(engine::Instance& instance) {
   if (const auto base = instance.find_export("__heap_base"); base && base->global != nullptr)
     return static_cast<uint32_t>(base->global->bits);
-  // Low addresses are the program's own, to keep things in (docs/wat.md).
+  // Low addresses are scratch space for the program (docs/wat.md).
   return std::max<uint64_t>(end_of_data(instance.module()), lang::kScratchBytes);
 }
 

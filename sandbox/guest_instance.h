@@ -1,5 +1,4 @@
-// A running instance, as host functions see it: its memory, its heap, its fuel, and what
-// it says.
+// A running instance as host functions see it: its memory, its heap, its fuel, and its output.
 //
 // Threads: one at a time.
 #pragma once
@@ -11,32 +10,34 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/host_share.h"
-#include "engine/instance.h"
+#include "engine/instance/host_share.h"
+#include "engine/instance/instance.h"
+#include "engine/instance/run.h"
 #include "host/guest.h"
 
 namespace membrane::sandbox {
 
-// What the program was given, and what it said. Outlives the instance: the report is made of it.
+// A program's input and output. Outlives the instance: the report is built from it.
 struct Conversation {
   std::string input;
   std::vector<std::string> arguments;
-  uint64_t output_limit_bytes = 0;  // of stdout, stderr, result and answer together; see output_limit.h
-  // Each hears what is written as it comes; may be null.
+  uint64_t output_limit_bytes = 0;  // for stdout, stderr, result and answer together; see output_limit.h
+  // Called with output as it is written; may be null.
   std::function<void(std::string_view)> on_stdout, on_stderr;
-  bool hears_bytes = false;  // they hear the bytes as they were written, else UTF-8
+  bool hears_bytes = false;  // they get the bytes as written, else UTF-8
 
   std::string stdout_text;
   std::string stderr_text;
   std::string result;
   std::string answer;
   bool submitted = false;
-  // Of stdout and stderr, as they were written: a byte that is no UTF-8 counts once, and not as the three of U+FFFD.
+  // Bytes written to stdout and stderr: an invalid UTF-8 byte counts once, and not as the three bytes of U+FFFD.
   uint64_t written_bytes = 0;
 
-  // Adds what fits, whole characters only. False when something did not.
+  // Appends as many whole characters as fit. False when something did not fit.
   bool add(std::string& to, std::string_view text);
-  // The same for a stream: `bytes` were written, and `text` is what can be said of them (and of those before) as UTF-8.
+  // The same for a stream: `bytes` were written, and `text` is the part of them (and of earlier ones) that is
+  // complete UTF-8.
   bool write(host::Stream stream, std::string_view bytes, std::string_view text);
   [[nodiscard]] uint64_t used_bytes() const { return written_bytes + result.size() + answer.size(); }
   [[nodiscard]] uint64_t room_bytes() const {
@@ -48,15 +49,15 @@ class GuestInstance final : public host::Guest,
                             private host::BumpHeap::Space,
                             private host::HostMemory::Limit {
  public:
-  // Both are borrowed. The heap begins at the exported global __heap_base, else past the data.
+  // Both are borrowed. The heap begins at the exported global __heap_base, else after the data.
   GuestInstance(engine::Instance& instance, Conversation& conversation);
 
-  // Around each host call: charges go to the execution that makes it.
+  // Brackets each host call: charges go to the execution that makes it.
   void enter(engine::HostCall& call) { call_ = &call; }
 
-  // Where the heap begins, in every instance of the module.
+  // The start of the heap, which is the same in every instance of the module.
   [[nodiscard]] uint64_t heap_start() const;
-  // Where the heap's next allocation will be: all there is to know of it.
+  // The address of the heap's next allocation, which is the heap's entire state.
   [[nodiscard]] uint64_t heap_next() const { return heap_.next(); }
   void set_heap_next(uint64_t next) { heap_ = host::BumpHeap(next); }
 
@@ -85,7 +86,7 @@ class GuestInstance final : public host::Guest,
   Conversation& conversation_;
   host::BumpHeap heap_;
   host::HostMemory host_memory_{this};
-  uint64_t lowered_bytes_ = 0;  // of the instance's memory limit, in whole pages
+  uint64_t lowered_bytes_ = 0;  // reduction of the instance's memory limit, in whole pages
   engine::HostCall* call_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What a module is given for its imports: functions of the host.
+// Resolves a module's imports to functions of the host.
 //
 // Threads: those of the store.
 #pragma once
@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/instance.h"
+#include "engine/instance/instance.h"
 
 namespace membrane::sandbox {
 
@@ -16,8 +16,7 @@ struct HostImport {
   engine::HostFunction function;
 };
 
-// Finds imports of functions, and of nothing else. `find` gives nothing for one that it does not know; the store is
-// borrowed.
+// Resolves imports of functions only. `find` returns nothing for an unknown one; the store is borrowed.
 inline engine::Resolver resolver_of(engine::Store& store,
                                     std::function<std::optional<HostImport>(const wasm::Import&)> find) {
   return [&store, find = std::move(find)](const wasm::Module&,

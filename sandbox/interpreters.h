@@ -1,4 +1,4 @@
-// The interpreters that there are.
+// The available interpreters.
 #pragma once
 
 #include <memory>

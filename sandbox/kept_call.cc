@@ -45,7 +45,7 @@ Result<KeptCall> read_kept_call(std::span<const uint8_t> bytes) {
   fields(reader, call);
   if (!reader.ok() || !reader.left().empty() || call.heap_next > kMostHeap)
     return fail(ErrorCode::kInvalidInput,
-                "the snapshot is damaged: the call's state is none that a call can have",
+                "the snapshot is damaged: the call's state is not one that a call can have",
                 "Dump the call again.");
   return call;
 }

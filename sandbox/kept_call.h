@@ -1,5 +1,5 @@
-// What a call of the module face takes along besides its instance: the embedder's part of its snapshot, byte by byte in
-// docs/snapshot-format.md. Runs of a sandbox have another (frozen_state.h).
+// What a call of the module interface includes besides its instance: the embedder's part of its snapshot. For the
+// format see docs/snapshot-format.md. Runs of a sandbox have another one (frozen_state.h).
 //
 // Threads: values.
 #pragma once
@@ -17,14 +17,13 @@ namespace membrane::sandbox {
 inline constexpr uint32_t kKeptCallVersion = 1;
 
 struct KeptCall {
-  uint64_t heap_next = 0;  // of the heap of host functions
-  // It waits for the answer to the call of the host that its frames stand in front of: what the function said of it, "" for
-  // nothing.
+  uint64_t heap_next = 0;  // end of the host functions' allocations in the heap
+  // It waits for the answer to a host call, with its frames just before the call: the function's note, "" for none.
   std::optional<std::string> waits;
 };
 
 std::vector<uint8_t> write_kept_call(KeptCall call);
-// Errors: kInvalidInput for what is no such call, kUnsupported for another version.
+// Errors: kInvalidInput for an invalid call, kUnsupported for another version.
 Result<KeptCall> read_kept_call(std::span<const uint8_t> bytes);
 
 }  // namespace membrane::sandbox

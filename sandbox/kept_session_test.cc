@@ -1,5 +1,5 @@
-// Sessions as bytes: one that was kept and restored goes on as one that was not. Skipped where the language is not
-// installed (tools/get-languages); Python also in builds with sanitizers.
+// Sessions as bytes: a saved and restored session behaves like one that was not saved. Skipped if the language is
+// not installed (tools/get-languages); Python also in builds with sanitizers.
 
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -31,14 +31,14 @@ RunOptions options() {
 
 struct Dialect {
   const char* name;
-  const char* first;               // what the others need
+  const char* first;               // what the others depend on
   std::vector<const char*> turns;  // in any order
 };
 void PrintTo(const Dialect& dialect, std::ostream* out) { *out << dialect.name; }
 
 // State of each kind: names, objects, files that are written, open and removed, the clock, randomness of both kinds,
-// output, errors, turns that are undone for each reason, files of a granted directory that stay open. (Nothing looks at
-// their numbers and times, which are the machine's.)
+// output, errors, turns that are undone for each reason, files of a granted directory that stay open. (Inode numbers
+// and times of those are not compared, since they are the machine's.)
 const Dialect kPython{"python",
                       "import os, random, time, json\nn, words, handle = 0, {}, None",
                       {"n += 1\nwords[n] = [n] * n\nlen(words)",
@@ -97,7 +97,7 @@ const Dialect kJavaScript{
      "new Promise(r => { globalThis.later = r }).then(v => console.log('later', v)); 0",
      "globalThis.later ? later(n) : 0"}};
 
-// What one world has; two sessions that are compared have each their own.
+// The surroundings of a session; two sessions that are compared have one each.
 class World {
  public:
   explicit World(const char* name)
@@ -114,9 +114,9 @@ class World {
     made.policy.fs.push_back({.guest = "/data", .host = directory_, .mode = policy::FsMode::kWrite});
     return made;
   }
-  // Names of the machine's directory are in messages: they are alike then.
-  [[nodiscard]] std::string told_here(Report report) const {
-    std::string text = told(std::move(report));
+  // Replaces the names of the machine's directory in messages, so that they compare equal.
+  [[nodiscard]] std::string comparable_here(Report report) const {
+    std::string text = comparable(std::move(report));
     const std::string name = directory_.string();
     for (size_t at = 0; (at = text.find(name, at)) != std::string::npos;)
       text.replace(at, name.size(), "HERE");
@@ -162,7 +162,7 @@ TEST_P(KeptSession, GoesOnAsOneThatWasNotKept) {
       }
       const std::string code = turn == 0 ? dialect.first : dialect.turns[random() % dialect.turns.size()];
       const Report one = session->exec({.code = code}), other = kept->exec({.code = code});
-      ASSERT_EQ(here.told_here(one), there.told_here(other)) << code;
+      ASSERT_EQ(here.comparable_here(one), there.comparable_here(other)) << code;
     }
   }
 }
@@ -179,7 +179,7 @@ TEST_P(KeptSession, GoesOnWhereItsTurnWasPaused) {
       const uint64_t pause = random() % 20'000'000;
       Report one = session->exec({.code = code, .pause_at_fuel = pause});
       Report other = kept->exec({.code = code, .pause_at_fuel = pause});
-      ASSERT_EQ(here.told_here(one), there.told_here(other));
+      ASSERT_EQ(here.comparable_here(one), there.comparable_here(other));
       while (one.outcome == Outcome::kFrozen) {
         auto restored = again(*kept, there.options_of());
         if (restored == nullptr) return;
@@ -188,7 +188,7 @@ TEST_P(KeptSession, GoesOnWhereItsTurnWasPaused) {
         const uint64_t next = one.fuel_used + 1 + random() % 200'000'000;
         one = session->go_on(next);
         other = kept->go_on(next);
-        ASSERT_EQ(here.told_here(one), there.told_here(other));
+        ASSERT_EQ(here.comparable_here(one), there.comparable_here(other));
       }
     }
   }
@@ -207,7 +207,7 @@ TEST_P(KeptSession, IsSmallAfterItsFirstTurnAndTouchesOnlyThePagesThatChanged) {
   EXPECT_LE(make()->keep().value().size(), 8u << 10) << "one that has run nothing";
 }
 
-// It is looked through once, and again when it has run since.
+// It is scanned once, and again after it has run.
 TEST_P(KeptSession, IsTheSameUntilItRuns) {
   const Dialect& dialect = GetParam();
   auto session = make();
@@ -221,7 +221,7 @@ TEST_P(KeptSession, IsTheSameUntilItRuns) {
   const std::vector<uint8_t> later = session->keep().value();
   EXPECT_NE(later, first);
   EXPECT_NE(session->keep_fork(1).value(), fork);
-  // A turn that is undone leaves what was there.
+  // A turn that is undone leaves the previous state.
   RunOptions short_of_fuel = options();
   short_of_fuel.policy.limits.fuel = 1000;
   const auto restored = Session::restore(template_, first, short_of_fuel).value();
@@ -260,7 +260,7 @@ TEST_P(KeptSession, IsRefusedCutDamagedOrOfAnotherTemplate) {
             std::string::npos);
 }
 
-// Whatever is forged is refused, or a session that ends its turns.
+// Forged bytes are refused, or give a session whose turns end.
 TEST_P(KeptSession, ThatSomebodyForgedStaysInsideOfItsLimits) {
   RunOptions run_options = options();
   run_options.policy.limits.fuel = 20'000'000;
@@ -302,7 +302,7 @@ TEST_P(KeptSession, IsRefusedWhereItsPolicyHasNoRoom) {
   EXPECT_TRUE(Session::restore(template_, bytes, options()));
 }
 
-// The two processes of one test: what this one keeps, the other restores.
+// The two processes of one test: this one saves, the other restores.
 constexpr const char* kOther = "MEMBRANE_TEST_KEPT_SESSION";
 
 TEST_P(KeptSession, GoesOnInAnotherProcess) {
@@ -311,13 +311,13 @@ TEST_P(KeptSession, GoesOnInAnotherProcess) {
                                ? "x = 20 + random.randrange(100)\nx, os.urandom(4).hex()"
                                : "x = Math.random(); x + crypto.randomUUID()";
   const std::string given = environment_variable(kOther);
-  if (!given.empty()) {  // the other one
+  if (!given.empty()) {  // the child process
     std::ifstream in(given, std::ios::binary);
     const std::vector<uint8_t> bytes((std::istreambuf_iterator<char>(in)), {});
     const auto restored = Session::restore(template_, bytes, options());
     ASSERT_TRUE(restored) << restored.error().message;
-    if ((*restored)->paused_at_fuel()) std::ofstream(given + ".out") << told((*restored)->go_on());
-    else std::ofstream(given + ".out") << told((*restored)->exec({.code = code}));
+    if ((*restored)->paused_at_fuel()) std::ofstream(given + ".out") << comparable((*restored)->go_on());
+    else std::ofstream(given + ".out") << comparable((*restored)->exec({.code = code}));
     return;
   }
   const fs::path file = fs::path(::testing::TempDir()) / ("kept-session-" + std::to_string(getpid()));
@@ -344,13 +344,13 @@ TEST_P(KeptSession, GoesOnInAnotherProcess) {
     EXPECT_EQ(status, 0);
     std::ifstream out(file.string() + ".out");
     const std::string there((std::istreambuf_iterator<char>(out)), {});
-    EXPECT_EQ(there, told(is_paused ? session->go_on() : session->exec({.code = code})));
+    EXPECT_EQ(there, comparable(is_paused ? session->go_on() : session->exec({.code = code})));
     fs::remove(file);
     fs::remove(file.string() + ".out");
   }
 }
 
-// A warm image may be lost, and made again.
+// A warm image may be lost, and rebuilt.
 TEST_P(KeptSession, GoesOnWithATemplateThatWasMadeAgain) {
   auto session = make();
   ASSERT_EQ(session->exec({.code = "x = 20"}).outcome, Outcome::kOk);
@@ -420,7 +420,7 @@ TEST_F(KeptPython, InputThatWasReadAheadIsStillThere) {
   auto session = Session::create(template_, with_input(here)).value();
   auto kept = Session::create(template_, with_input(there)).value();
   for (int turn = 0; turn < 5; ++turn) {
-    EXPECT_EQ(told(session->exec({.code = code})), told(kept->exec({.code = code}))) << turn;
+    EXPECT_EQ(comparable(session->exec({.code = code})), comparable(kept->exec({.code = code}))) << turn;
     kept = kept_and_restored(*kept, template_, with_input(there));
   }
 }

@@ -5,7 +5,7 @@
 namespace membrane::sandbox {
 namespace {
 
-// What the interpreter needs itself.
+// For the interpreter itself.
 constexpr uint64_t kInterpreterStackBytes = 3ull << 20;
 constexpr uint64_t kInterpreterCallDepth = 20'000;
 constexpr uint64_t kInterpreterTableElements = 200'000;

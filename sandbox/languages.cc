@@ -11,7 +11,7 @@
 namespace membrane::sandbox {
 
 std::string Languages::default_cache_directory() {
-  // By its specification, a path that is not absolute is not looked at.
+  // By its specification, a path that is not absolute is ignored.
   if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))
     return cache + "/membrane/templates";
   const std::string home = environment_variable("HOME");
@@ -25,8 +25,8 @@ Result<std::shared_ptr<const Template>> Languages::open(lang::Package package, c
   const std::lock_guard lock(mutex_);
   if (const auto found = templates_.find(key); found != templates_.end()) return found->second;
   MEMBRANE_TRY(check_cache(package));
-  Modules wanted = modules == nullptr ? Modules() : *modules;
-  MEMBRANE_ASSIGN(auto opened, Template::open(std::move(package), options_, std::move(wanted)));
+  Modules list = modules == nullptr ? Modules() : *modules;
+  MEMBRANE_ASSIGN(auto opened, Template::open(std::move(package), options_, std::move(list)));
   templates_.emplace(std::move(key), opened);
   return opened;
 }
@@ -73,7 +73,7 @@ Result<std::shared_ptr<const Template>> Languages::open_for_session(std::string_
 
 namespace {
 
-// A parenthesis with a word of WebAssembly's text, and not one of JavaScript's; or a comment.
+// A parenthesis followed by a word of WebAssembly's text format, and not one of JavaScript's; or a comment.
 bool begins_as_wat(std::string_view source) {
   source = trimmed(source);
   if (source.starts_with(";;") || source.starts_with("(;")) return true;

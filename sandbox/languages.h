@@ -1,5 +1,5 @@
-// The languages that programs may be written in, found by name or by a program's name, each opened when it is first
-// wanted and kept for the life of this object.
+// The languages that programs may be written in, found by name or by a program's name. Each is opened when it is
+// first needed and kept for the life of this object.
 //
 // Threads: any.
 #pragma once
@@ -19,17 +19,17 @@ class Languages {
  public:
   explicit Languages(TemplateOptions options) : options_(std::move(options)) {}
 
-  // The language, begun from the warm image that has most of what `program` imports. Errors: those of
+  // Opens the language with the warm image that has most of what `program` imports. Errors: those of
   // lang::find_package() and Template::open().
   Result<std::shared_ptr<const Template>> open(std::string_view name, std::string_view program);
-  // What open() would open, without opening it. Errors: those of lang::find_package(); kInvalidArgument without a
-  // directory for warm images.
+  // The template that open() would open, without opening it. Errors: those of lang::find_package(); kInvalidArgument
+  // without a directory for warm images.
   struct Located {
     lang::Package package;
     TemplateSpec spec;
   };
   [[nodiscard]] Result<Located> locate(std::string_view name, std::string_view program) const;
-  // For turns that are not known: from the warm image that has most. Errors: as open().
+  // For turns that are not known yet: uses the warm image with the most modules. Errors: as open().
   Result<std::shared_ptr<const Template>> open_for_session(std::string_view name);
 
   // $XDG_CACHE_HOME/membrane/templates, else ~/.cache/membrane/templates; "" without a home.
@@ -42,16 +42,16 @@ class Languages {
 
   TemplateOptions options_;
   using Templates = std::map<std::string, std::shared_ptr<const Template>, std::less<>>;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   Templates templates_;
-  Templates for_sessions_;  // of those, by the language's name
+  Templates for_sessions_;  // by the language's name
 };
 
-// The language of a program, by its name and how it begins: "python", "js" or that of an installed package that has
-// the extension; "wat" or "wasm" for what the engine runs itself. A text without a name is Python when it does not
-// begin as WAT or a binary does; of one whose name says nothing the language is "", and can be guessed.
+// The language of a program, by its name and how it begins: "python", "js" or an installed package with that
+// extension; "wat" or "wasm" for programs that the engine runs itself. A text without a name is Python unless it
+// begins as WAT or a binary does; if a name has no known extension, the language is "", and can be guessed.
 std::string language_of(std::string_view file_name, std::string_view source);
-// "python" or "js", where the words of a text look more like one of them; "" where they do not.
+// "python" or "js", if the words of a text suggest one of them; otherwise "".
 std::string guessed_language(std::string_view source);
 
 }  // namespace membrane::sandbox

@@ -13,7 +13,7 @@ namespace membrane::sandbox {
 namespace {
 
 constexpr int kSandboxes = kIsSanitized ? 2'000 : 100'000, kWarmUp = kIsSanitized ? 500 : 1'000;
-constexpr bool kMeasuresMemory = !kIsSanitized;  // a sanitizer keeps what was freed for a while
+constexpr bool kMeasuresMemory = !kIsSanitized;  // a sanitizer delays freeing
 
 struct Held {
   long threads = 0, descriptors = 0, mappings = 0, resident_bytes = 0;

@@ -37,13 +37,13 @@ std::string in_policy(const std::vector<std::string>& names) {
 std::string how_to_have(const std::vector<std::string>& names, PackagesBy by) {
   if (by == PackagesBy::kPolicy)
     return "a program cannot install it: the person who runs it can write " + in_policy(names) +
-           ". Until then go on without it.";
+           ". Until then, continue without it.";
   std::string flags;
   for (const std::string& name : names) flags += " --with " + name;
   return "run with" + flags + ", or write " + in_policy(names) + ".";
 }
 
-// Of one that is native code; "" of another.
+// The replacement for a native package; "" for another package.
 std::string instead_of(const std::string& module, std::string_view distribution) {
   const std::string_view instead = lang::instead_of_native(distribution);
   if (instead.empty()) return "";

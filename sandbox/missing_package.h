@@ -1,4 +1,4 @@
-// What a program is told whose import was not found, or that would have installed a package.
+// Hints for a program whose import was not found, or that tried to install a package.
 //
 // Threads: pure functions.
 #pragma once
@@ -10,15 +10,15 @@
 
 namespace membrane::sandbox {
 
-// As the guest says it. Nothing of it is believed: what is no name of a module or a package is left out.
+// As the guest reports it. It is untrusted: invalid names of modules and packages are left out.
 struct MissingPackage {
-  std::string module;                // that was to be imported; "pip" for one that would install
-  std::vector<std::string> near;     // modules that are there, of nearly this name
-  std::vector<std::string> install;  // what it would have had installed
+  std::string module;                // the module to import; "pip" for an attempt to install
+  std::vector<std::string> near;     // existing modules with similar names
+  std::vector<std::string> install;  // what it tried to install
 };
 
-// One or two sentences, of bounded length: how the package can be had, or what is there instead; "" when there is nothing to
-// say. A name that is nearly one that is there is taken for a slip, and no package of that name is spoken of.
+// One or two sentences, of bounded length: how to get the package, or what to use instead; "" when there is nothing
+// to say. A name close to an existing one is treated as a typo, and no package of that name is mentioned.
 std::string hint_of_missing(const MissingPackage& missing, PackagesBy by);
 
 }  // namespace membrane::sandbox

@@ -21,7 +21,7 @@ TEST(MissingPackageTest, WhereThereAreNoFlagsThePolicyIsNamed) {
   EXPECT_NE(hint.find("python = [\"rich\"] under [packages]"), std::string::npos);
 }
 
-// Nobody is told to install what somebody may have put under a misspelt name.
+// No one is advised to install what an attacker may have published under a misspelt name.
 TEST(MissingPackageTest, ASlipIsNoPackage) {
   EXPECT_EQ(hint_of_missing({"pandsa", {"pandas"}, {}}, kFlag), "Did you mean pandas?");
   EXPECT_EQ(hint_of_missing({"jsom", {"json", "jso\n"}, {}}, kFlag), "Did you mean json?");

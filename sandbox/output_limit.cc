@@ -5,26 +5,26 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 
 namespace membrane::sandbox {
 namespace {
 
-// What an entry of a list or an object costs besides its texts.
+// The cost of an entry of a list or an object besides its texts.
 constexpr uint64_t kEntryBytes = 8;
 
 class Account {
  public:
   explicit Account(uint64_t room) : room_(room) {}
 
-  // As much of it as there is room for.
+  // Takes as much of it as there is room for.
   void take(std::string& text) {
     const size_t kept = utf8_cut(text, static_cast<size_t>(std::min<uint64_t>(room_, text.size())));
     cut_ += text.size() - kept;
     room_ -= kept;
     text.resize(kept);
   }
-  // All of it, or nothing.
+  // Takes all of it, or nothing.
   bool take_whole(uint64_t bytes) {
     if (bytes > room_) {
       cut_ += bytes;
@@ -43,7 +43,7 @@ class Account {
 
 bool is_plain_text(const MimePart& part) { return part.type == "text/plain" && !part.is_base64; }
 
-// The plain text is what readers look for first.
+// The plain text comes first: readers look for it first.
 void take(Account& account, RichValue& value) {
   std::ranges::stable_partition(value, is_plain_text);
   RichValue kept;
@@ -74,7 +74,7 @@ void take(Account& account, ReportError& error) {
   });
 }
 
-// Errors have an allowance of their own, and what they do not need of the rest stays for others.
+// Errors have an allowance of their own; what they leave of the rest is available to others.
 uint64_t take(Account& account, std::vector<ReportError>& errors) {
   Account with_allowance(account.room() + kErrorBytes);
   std::erase_if(errors, [&, is_first = true](ReportError& error) mutable {
@@ -99,13 +99,14 @@ ReportError error_of_cut(uint64_t cut, uint64_t limit) {
 }  // namespace
 
 void limit_output(Report& report, uint64_t limit_bytes) {
-  Account said(limit_bytes);
-  for (std::string* const text : {&report.stdout_text, &report.stderr_text, &report.answer}) said.take(*text);
+  Account output(limit_bytes);
+  for (std::string* const text : {&report.stdout_text, &report.stderr_text, &report.answer})
+    output.take(*text);
   const bool result_is_value = !report.value.empty();
-  if (!result_is_value) said.take(report.result);
-  uint64_t cut = said.cut();
+  if (!result_is_value) output.take(report.result);
+  uint64_t cut = output.cut();
 
-  Account errors(said.room());
+  Account errors(output.room());
   cut += take(errors, report.errors);
 
   Account given(errors.room());

@@ -1,14 +1,14 @@
-// The account of what leaves a sandbox: the output limit holds for every byte that the program chose, wherever in the
-// report it stands.
+// Accounts for what leaves a sandbox: the output limit applies to every byte that the program chose, wherever in the
+// report it appears.
 //
-// What a program prints, submits or gives to io.result is counted as it comes (Conversation), and ends the run when there
-// is no more room. What a report has besides (the value of a cell, its displays with the names of their types, the
-// results of an export, errors with their tracebacks, the names of files) is known at the end only: there is as much of
-// it as the rest of the limit has room for.
+// What a program prints, submits or gives to io.result is counted as it arrives (Conversation), and ends the run
+// when there is no more room. The rest of a report (the value of a cell, its displays with the names of their types,
+// the results of an export, errors with their tracebacks, the names of files) is known only at the end, and is cut
+// to the rest of the limit.
 //
 //   not counted: what is Membrane's own and bounded by itself, as the records of host calls (their number and their
 //   arguments are bounded), and kErrorBytes of errors, so that a report can always say how the run ended
-//   counted once: a text that stands in two fields (`result` and the text/plain of `value`)
+//   counted once: a text that is in two fields (`result` and the text/plain of `value`)
 //
 // Threads: pure.
 #pragma once
@@ -19,12 +19,12 @@
 
 namespace membrane::sandbox {
 
-// Of errors, beyond the limit.
+// For errors, in addition to the limit.
 inline constexpr uint64_t kErrorBytes = 2048;
 
-// Cuts `report` down to `limit_bytes`, and says in `output_bytes_cut` how much that took. Texts are cut after a whole
-// character, other data is left out whole. A run that went well, but whose value, displays or results were cut, is out of
-// output: nobody takes a part for the whole.
+// Cuts `report` down to `limit_bytes`, and records in `output_bytes_cut` how much was cut. Texts are cut at a
+// character boundary; other data is dropped whole. If a successful run had its value, displays or results cut, its
+// outcome becomes out of output, so that a part is not taken for the whole.
 void limit_output(Report& report, uint64_t limit_bytes);
 
 }  // namespace membrane::sandbox

@@ -19,10 +19,10 @@ std::string listed(const auto& types, auto type_of) {
 
 Status OwnAnswer::check(const OwnFunction& function) const {
   if (call || error) return {};
-  const std::vector<wasm::ValType>& wanted = function.type.results;
-  if (std::ranges::equal(values, wanted, {}, &engine::Value::type)) return {};
+  const std::vector<wasm::ValType>& expected = function.type.results;
+  if (std::ranges::equal(values, expected, {}, &engine::Value::type)) return {};
   return fail(ErrorCode::kInvalidArgument,
-              function.full_name() + " gives " + listed(wanted, std::identity()) +
+              function.full_name() + " gives " + listed(expected, std::identity()) +
                   ", and was answered with " +
                   listed(values, [](const engine::Value& value) { return value.type; }),
               "Give as many values as its signature has results, of those types.");

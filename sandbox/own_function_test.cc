@@ -1,10 +1,11 @@
-// A function of the embedder that answers later: the run stops, becomes bytes, and ends like one that was answered at once.
+// A function of the embedder that answers later: the run stops, becomes bytes, and ends like one whose call was
+// answered at once.
 
 #include "sandbox/own_function.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/snapshot.h"
+#include "engine/freeze/snapshot.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/sandbox.h"
 
@@ -15,7 +16,7 @@ using engine::HostAction;
 using engine::HostCall;
 using wasm::ValType;
 
-// What own.f answers: its arguments make its result.
+// The answer of own.f, computed from its arguments.
 uint64_t answer_to(const WaitingCall& call) {
   uint64_t sum = 7;
   for (const ReportValue& value : call.values) sum = sum * 3 + value.bits;
@@ -54,7 +55,7 @@ OwnAnswer value_for(const WaitingCall& call) {
   return {.values = {engine::Value::i32(static_cast<uint32_t>(answer_to(call)))}};
 }
 
-// Each wait is bytes, which a run of its own goes on with.
+// Each wait gives bytes, from which a separate run continues.
 Report run_with_waits(const Program& program, RunOptions options, int* waits = nullptr,
                       OwnAnswer (*answer_for)(const WaitingCall&) = value_for) {
   Report report = run(program, options);
@@ -73,7 +74,7 @@ Report run_with_waits(const Program& program, RunOptions options, int* waits = n
 
 constexpr std::string_view kImport = "(import \"own\" \"f\" (func $f (param i32 i64) (result i32)))";
 
-// Each calls own.f in another way.
+// Each calls own.f in a different way.
 const std::pair<const char*, const char*> kPrograms[] = {
     {"in a loop, with memory, globals and output", R"((memory 1 3) (global $g (mut i64) (i64.const 1))
       (func (export "run") (result i32) (local $i i32)
@@ -180,7 +181,7 @@ TEST(OwnFunctionLater, ThawedWithoutAnAnswerItWaitsOnAndRunsNothing) {
   EXPECT_EQ(again.fuel_used, first.fuel_used);
 }
 
-// The fuel at which it is to be frozen may be just what it had used when it began to wait.
+// It may be due to be frozen at exactly the fuel it had used when it began to wait.
 TEST(OwnFunctionLater, AnsweredItIsFrozenBehindTheCall) {
   Program program;
   program.source =
@@ -303,7 +304,7 @@ TEST(OwnFunctionLater, TheAnswerMayBeWorkedOutInTheFunctionsPlaceAndBeLateAgain)
   EXPECT_EQ(end.host_calls.size(), 1u) << "it was one call";
   EXPECT_EQ(asked, 1);
 
-  // What cannot be paid: at the limit the run ends, and at the fuel where it is to be frozen it waits on.
+  // When the charge cannot be paid: at the limit the run ends, and at the fuel for freezing it keeps waiting.
   options.policy.limits.fuel = end.fuel_used - 10;
   EXPECT_EQ(thaw(second.snapshot, options).outcome, Outcome::kOutOfFuel);
   options.policy.limits = {};
@@ -426,7 +427,7 @@ TEST(OwnFunctionLater, DamagedAndForgedBytesAreRefused) {
     EXPECT_EQ(thaw(flipped, options).outcome, Outcome::kInvalid) << i;
     EXPECT_EQ(thaw(std::span(waiting.snapshot).first(i), options).outcome, Outcome::kInvalid) << i;
   }
-  // It says that it waits, and stands in front of nothing, or of a function that is not the embedder's.
+  // It claims to wait, but its frames are before no call, or before one that is not the embedder's.
   const auto snapshot = engine::Snapshot::read(waiting.snapshot);
   ASSERT_TRUE(snapshot);
   EXPECT_TRUE(snapshot->awaited());

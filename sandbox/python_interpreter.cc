@@ -1,5 +1,6 @@
-// CPython as a WASI reactor: `_initialize`, then `turn(source, bytes)` runs a piece of source in __main__, and frees it. The
-// first source warms Membrane's own package (lang/python/guest), which takes what comes after it: turns, as JSON.
+// CPython as a WASI reactor: `_initialize`, then `turn(source, bytes)` runs a piece of source in __main__, and frees
+// it. The first source loads Membrane's own package (lang/python/guest), which handles everything afterwards: turns,
+// as JSON.
 
 #include <array>
 #include <cstring>
@@ -11,7 +12,7 @@
 namespace membrane::sandbox {
 namespace {
 
-// Not in __main__'s names, where the program's are.
+// Not in __main__'s names, which belong to the program.
 constexpr std::string_view kWarm = R"(
 import sys
 sys.path.insert(0, "/usr/local/lib/membrane")
@@ -22,6 +23,11 @@ del sys
 
 constexpr std::string_view kNothing = R"({"value":null})";
 constexpr uint32_t kNoRoom = 1;
+constexpr std::string_view kKeywords[] = {
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
 
 class PythonInterpreter final : public Interpreter {
  public:
@@ -38,12 +44,12 @@ class PythonInterpreter final : public Interpreter {
     if (!run(calls, source)) return false;
     if (static_cast<int32_t>(calls.result()) != 0)
       return fail(ErrorCode::kUnsupported, "Python could not be warmed: its first turn failed",
-                  package.init.empty() ? "" : "Mend its init, which raised an error.");
+                  package.init.empty() ? "" : "Correct its init, which raised an error.");
     runtime_ = find_python_runtime(calls.memory());
     return true;
   }
 
-  // What cannot be imported is a line of Python's standard error.
+  // A failed import prints a line on Python's standard error.
   Result<bool> import_modules(Calls& calls, std::span<const std::string> names) override {
     return run(calls, json_text(nlohmann::json{{"imports", names}})) &&
            static_cast<int32_t>(calls.result()) == 0;
@@ -60,6 +66,7 @@ class PythonInterpreter final : public Interpreter {
 
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool completes() const override { return true; }
+  [[nodiscard]] std::span<const std::string_view> keywords() const override { return kKeywords; }
   [[nodiscard]] bool takes_requests() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view request) const override {
     return run(calls, request);
@@ -69,7 +76,7 @@ class PythonInterpreter final : public Interpreter {
   }
 
  private:
-  // The memory at a place that the program names; none when that is not all inside.
+  // The memory at an address from the program; nothing unless all of it is inside.
   static std::span<uint8_t> memory_at(Calls& calls, uint64_t at, uint64_t bytes) {
     const std::span<uint8_t> memory = calls.memory();
     if (at > memory.size() || bytes > memory.size() - at) return {};
@@ -88,8 +95,9 @@ class PythonInterpreter final : public Interpreter {
     return at;
   }
 
-  // The reactor's way out, _host.call(): `call(request, bytes, answer, answer_bytes)` puts an answer where the program has
-  // allocated it, and where that is, to the last two places. kNothing has no bytes. Returns 0, or kNoRoom.
+  // _host.call(), the reactor's only exit: `call(request, bytes, answer, answer_bytes)` stores an answer in memory
+  // that the program allocates, and its address and size at the last two addresses. kNothing has no bytes. Returns
+  // 0, or kNoRoom.
   static engine::HostAction answer(Calls& calls, engine::HostCall& call) {
     const auto trap = [&call](const char* why) {
       call.trap_message = why;
@@ -100,7 +108,7 @@ class PythonInterpreter final : public Interpreter {
     const std::span<uint8_t> request = memory_at(calls, given[0], given[1]);
     if (request.size() != given[1]) return trap("the request is not in the program's memory");
     const auto text = calls.ask(call, {reinterpret_cast<const char*>(request.data()), request.size()});
-    if (!text) return engine::HostAction::kTrap;  // the session knows why
+    if (!text) return engine::HostAction::kTrap;  // the session knows the reason
     uint32_t at = 0;
     const auto bytes = static_cast<uint32_t>(*text == kNothing ? 0 : text->size());
     if (bytes != 0) {
@@ -130,7 +138,7 @@ class PythonInterpreter final : public Interpreter {
                                                  engine::Value::i32(static_cast<uint32_t>(source.size()))});
   }
 
-  uint32_t runtime_ = 0;  // where the interpreter says what it is
+  uint32_t runtime_ = 0;  // address of the interpreter's runtime structure
 };
 
 }  // namespace

@@ -12,13 +12,13 @@ namespace membrane::sandbox {
 namespace {
 
 constexpr std::string_view kCookie = "xdebugpy";
-constexpr uint64_t kVersion = 0x030f;  // 3.15: the offsets stand in another order in each
+constexpr uint64_t kVersion = 0x030f;  // in 3.15; the order of the offsets differs between versions
 constexpr std::string_view kOwnFiles = "/usr/local/lib/membrane/", kFrozenFiles = "<frozen ";
-constexpr std::string_view kTurn = "turn";  // of membrane/_session.py
+constexpr std::string_view kTurn = "turn";  // in membrane/_session.py
 constexpr size_t kMostFrames = 10'000, kMostPlaces = 64, kMostNameCharacters = 200;
-constexpr uint32_t kMostLineBytes = 4u << 20;  // of tables of lines, of all frames together
+constexpr uint32_t kMostLineBytes = 4u << 20;  // bound on line tables, for all frames together
 
-// Which word of 64 bits an offset stands in, from the cookie on.
+// The index of the 64-bit word of an offset, counted from the cookie.
 enum Offset : uint32_t {
   kOfVersion = 1,
   kFirstInterpreter = 5,
@@ -47,7 +47,7 @@ class Reader {
     return object == 0 || offset > memory_.size() ? 0 : word(object + offset);
   }
 
-  // A str: its state says how wide its characters are, which stand after its head.
+  // A str: its state encodes the width of its characters, which follow its header.
   [[nodiscard]] std::string text(uint32_t object) const {
     constexpr uint32_t kLength = 8, kState = 16, kAsciiHead = 20, kHead = 28;
     if (object == 0) return {};
@@ -80,8 +80,8 @@ class Reader {
   uint32_t runtime_;
 };
 
-// The line of the instruction with this number, by the function's table of lines: an entry for each few instructions,
-// whose first byte alone has its highest bit set (Objects/locations.md of CPython). 0 where there is none.
+// The line of an instruction, from the function's line table: an entry for each few instructions, whose first byte
+// alone has its highest bit set (Objects/locations.md of CPython). 0 where there is none.
 uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction, uint32_t& bytes_left) {
   constexpr uint32_t kBytesLength = 8, kBytesHead = 16;
   const uint32_t table = reader.field(code, kLines);
@@ -89,7 +89,7 @@ uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction, uint
   const uint32_t size = std::min(reader.word(table + uint64_t{kBytesLength}), bytes_left);
   const uint64_t from = table + uint64_t{kBytesHead};
   int64_t line = reader.field(code, kFirstLine);
-  uint64_t behind = 0;  // the instructions of the entries so far
+  uint64_t passed = 0;  // number of instructions in the previous entries
   for (uint32_t at = 0; at < size;) {
     const uint8_t head = reader.byte(from + at++);
     const uint32_t kind = head >> 3 & 15;
@@ -106,8 +106,8 @@ uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction, uint
       line += kind - kFirstOfOneLine;
     }
     while (at < size && (reader.byte(from + at) & 0x80) == 0) ++at;
-    behind += (head & 7) + 1;
-    if (instruction < behind) {
+    passed += (head & 7) + 1;
+    if (instruction < passed) {
       bytes_left -= at;
       return kind == kNone || line < 1 || line > INT32_MAX ? 0 : static_cast<uint32_t>(line);
     }
@@ -116,7 +116,7 @@ uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction, uint
   return 0;
 }
 
-// Nothing for a frame that is no function's: one of the interpreter's, between two calls of it from C.
+// Nothing for a frame that is not a function's: one of the interpreter's own, between two calls from C.
 std::optional<ReportPlace> place_of(const Reader& reader, uint32_t frame, uint32_t& line_bytes_left) {
   constexpr uint8_t kOfTheInterpreter = 3;
   constexpr uint32_t kTagBits = 3, kInstructionBytes = 2;
@@ -157,11 +157,11 @@ std::vector<ReportPlace> python_places(std::span<const uint8_t> memory, uint32_t
   for (size_t i = 0; i < kMostFrames && frame != 0; ++i) {
     auto place = place_of(reader, frame, line_bytes_left);
     const bool is_own = place && place->file.starts_with(kOwnFiles);
-    if (is_own && place->function == kTurn) break;  // what stands around that is the interpreter's
-    const bool is_told = place && !is_own && !place->file.starts_with(kFrozenFiles);
-    if (is_told && places.size() == kMostPlaces)
-      places.back() = *std::move(place);  // the outermost is told in any case
-    else if (is_told) places.push_back(*std::move(place));
+    if (is_own && place->function == kTurn) break;  // the frames outside of it are the interpreter's
+    const bool is_shown = place && !is_own && !place->file.starts_with(kFrozenFiles);
+    if (is_shown && places.size() == kMostPlaces)
+      places.back() = *std::move(place);  // the outermost place is always reported
+    else if (is_shown) places.push_back(*std::move(place));
     frame = reader.field(frame, kPreviousFrame);
   }
   return places;

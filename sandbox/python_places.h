@@ -1,7 +1,7 @@
-// Where a Python program stands, for one that was stopped: read from the interpreter's memory, by the offsets that
-// CPython keeps there for debuggers (_Py_DebugOffsets). Nothing of the interpreter runs.
+// The places of a stopped Python program: read from the interpreter's memory, by the offsets that CPython keeps
+// there for debuggers (_Py_DebugOffsets). The interpreter does not run.
 //
-// The memory is the program's, so nothing in it is believed: places may be wrong, and reading them ends.
+// The memory belongs to the program and is not trusted: places may be wrong, and reading them terminates.
 //
 // Threads: any.
 #pragma once
@@ -14,10 +14,10 @@
 
 namespace membrane::sandbox {
 
-// The address of _PyRuntime, where the offsets stand; 0 when there is none of a version that is known.
+// The address of _PyRuntime, which has the offsets; 0 when there is none of a known version.
 uint32_t find_python_runtime(std::span<const uint8_t> memory);
 
-// The lines that run, innermost first, without those of Membrane's own package. Empty when they cannot be read.
+// The active lines, innermost first, without those of Membrane's own package. Empty when they cannot be read.
 std::vector<ReportPlace> python_places(std::span<const uint8_t> memory, uint32_t runtime);
 
 }  // namespace membrane::sandbox

@@ -1,4 +1,4 @@
-// A run pays for what its queries do: the same in each run, in a replay, and however often it is frozen on the way.
+// A run pays for its queries: the same in each run, in a replay, and however often it is frozen in between.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -122,7 +122,7 @@ TEST_F(QueryFuel, IsAsMuchInARunThatIsFrozen) {
     EXPECT_EQ(seen_of(report), whole) << step;
     EXPECT_GT(lives, 3);
   }
-  // The first of the lives, with the query that it had too little for.
+  // The first run, with the query that it had too little fuel for.
   RunOptions replay;
   replay.replay = &journal;
   replay.freeze_after_fuel = 1'777;

@@ -1,23 +1,21 @@
-// QuickJS-ng, as the module of quickjs-wasi exports it. Values that cross are addresses of boxes in the module's
-// memory; who is given a box frees it. What JavaScript has besides the language, and what a turn is, stands in
-// Membrane's own prelude (lang/javascript/guest).
+// QuickJS-ng, as the module of quickjs-wasi exports it (quickjs_module.h). What JavaScript has besides the language, and
+// what a turn is, stands in Membrane's own prelude (lang/javascript/guest).
 //
 //   a turn:  begin() ─▶ code ─▶ qjs_eval ─▶ settle(promise) or fail(error)
 //            then jobs, rejections that nobody handled, and step(), until step() says that there is no more
 
-#include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
-#include "base/compress_hash.h"
-#include "base/utf8.h"
 #include "lang/guest_files.h"
 #include "sandbox/interpreters.h"
+#include "sandbox/quickjs_host_functions.h"
+#include "sandbox/quickjs_module.h"
+#include "sandbox/quickjs_places.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -26,415 +24,36 @@ using engine::HostAction;
 using engine::HostCall;
 using engine::Value;
 
-// In their order; "node/" stands for all files there, each of which defines modules, and runs none.
+// In order; "node/" stands for all files there, each of which defines modules without running them.
 constexpr std::string_view kPrelude[] = {
     "inspect.js", "url.js",     "web.js",  "streams.js", "bodies.js",  "fetch.js",     "rewrite.js",
     "node/",      "modules.js", "zone.js", "intl.js",    "process.js", "functions.js", "session.js"};
-constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
-                                          "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
-                                          "__membrane_compress", "__membrane_place", "__membrane_promise"};
 // Of the module's 1 MiB: what QuickJS calls without looking at the limit needs the rest.
 constexpr uint32_t kJsStackBytes = 786'432;
-constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
-constexpr uint64_t kFuelPerHashedByte = 4;
+// And what no cell can read as a name, or set.
+constexpr std::string_view kKeywords[] = {
+    "Infinity",  "NaN",     "await",    "break",  "case",   "catch", "class",      "const",   "continue",
+    "debugger",  "default", "delete",   "do",     "else",   "enum",  "export",     "extends", "false",
+    "finally",   "for",     "function", "if",     "import", "in",    "instanceof", "let",     "new",
+    "null",      "return",  "super",    "switch", "this",   "throw", "true",       "try",     "typeof",
+    "undefined", "var",     "void",     "while",  "with",   "yield"};
 // Flags of qjs_eval.
-constexpr uint32_t kModule = 1, kCompileOnly = 32, kBacktraceBarrier = 64, kAsync = 128;
-enum class Evaluation : uint32_t { kScript = 0, kModule = 1, kCompiledModule = kModule | kCompileOnly };
+constexpr uint32_t kModule = 1, kBacktraceBarrier = 64, kAsync = 128;
 
-// Boxes that stay, as addresses in the image.
+// Boxes that stay alive, as addresses in the image.
 struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
   uint32_t where = 0;
-  uint32_t polls_left =
-      0;  // no box: the number of loops and calls until the engine next asks whether to go on
+  // No box, but the address of the engine's count of loops and calls until it next asks whether to go on.
+  uint32_t polls_left = 0;
 };
 
 // Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
-// and behind it stands what is to be freed.
+// and what is to be freed comes after it.
 enum Progress : uint32_t { kEvaluated, kJobDone, kStepped };
 
 Value i32(uint32_t value) { return Value::i32(value); }
-
-// Calls of the module's functions. Each is nothing when the call did not return: the run is over then.
-class Js {
- public:
-  explicit Js(Calls& calls) : calls_(calls) {}
-
-  [[nodiscard]] std::optional<uint32_t> call(std::string_view name,
-                                             std::initializer_list<uint32_t> arguments) {
-    std::vector<Value> values;
-    for (const uint32_t argument : arguments) values.push_back(i32(argument));
-    if (!calls_.call(name, values)) return std::nullopt;
-    return static_cast<uint32_t>(calls_.result());
-  }
-  [[nodiscard]] bool free(uint32_t box) { return call("qjs_free_value", {box}).has_value(); }
-
-  // Bytes in the module's memory, with a 0 behind; to be freed with wasm_free.
-  [[nodiscard]] std::optional<uint32_t> place(std::string_view text) {
-    const auto at = call("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
-    if (!at || *at == 0 || *at + text.size() + 1 > calls_.memory().size()) return std::nullopt;
-    uint8_t* const to = calls_.memory().data() + *at;
-    std::memcpy(to, text.data(), text.size());
-    to[text.size()] = 0;
-    return at;
-  }
-  [[nodiscard]] std::optional<uint32_t> eval(std::string_view code, std::string_view name, uint32_t flags) {
-    const auto at = place(code), name_at = place(name);
-    if (!at || !name_at) return std::nullopt;
-    const auto value = call("qjs_eval", {*at, static_cast<uint32_t>(code.size()), *name_at, flags});
-    if (!value || !call("wasm_free", {*at}) || !call("wasm_free", {*name_at})) return std::nullopt;
-    return value;
-  }
-  [[nodiscard]] std::optional<uint32_t> property(uint32_t object, std::string_view name) {
-    const auto at = place(name);
-    if (!at) return std::nullopt;
-    const auto value = call("qjs_get_prop_string", {object, *at});
-    if (!value || !call("wasm_free", {*at})) return std::nullopt;
-    return value;
-  }
-  // As `this` is undefined.
-  [[nodiscard]] std::optional<uint32_t> apply(uint32_t function, uint32_t undefined,
-                                              std::initializer_list<uint32_t> arguments) {
-    std::string boxes;
-    for (const uint32_t box : arguments) boxes.append(reinterpret_cast<const char*>(&box), sizeof box);
-    const auto at = place(boxes);
-    if (!at) return std::nullopt;
-    const auto value = call("qjs_call", {function, undefined, static_cast<uint32_t>(arguments.size()), *at});
-    if (!value || !call("wasm_free", {*at})) return std::nullopt;
-    return value;
-  }
-  [[nodiscard]] std::optional<std::string> text(uint32_t box) {
-    const auto length_at = call("wasm_malloc", {4});
-    if (!length_at || *length_at == 0) return std::nullopt;
-    const auto at = call("qjs_get_string_len", {box, *length_at});
-    if (!at) return std::nullopt;
-    std::string text;
-    const std::span<const uint8_t> memory = calls_.memory();
-    if (*at != 0 && *length_at + 4 <= memory.size()) {
-      uint32_t length = 0;
-      std::memcpy(&length, memory.data() + *length_at, sizeof length);
-      if (*at <= memory.size() && length <= memory.size() - *at)
-        text.assign(reinterpret_cast<const char*>(memory.data()) + *at, length);
-      if (!call("qjs_free_cstring", {*at})) return std::nullopt;
-    }
-    if (!call("wasm_free", {*length_at})) return std::nullopt;
-    return text;
-  }
-  [[nodiscard]] std::optional<bool> is(std::string_view what, uint32_t box) {
-    const auto answer = call("qjs_is_" + std::string(what), {box});
-    return answer ? std::optional(*answer != 0) : std::nullopt;
-  }
-
- private:
-  Calls& calls_;
-};
-
-// -- what it imports ----------------------------------------------------------------------------------------------
-
-// The arguments of env.host_call, read while it runs.
-class Callback {
- public:
-  Callback(Calls& calls, HostCall& during) : calls_(calls), during_(during) {}
-
-  [[nodiscard]] std::string name() const {
-    return std::string(
-        bytes(static_cast<uint32_t>(during_.arguments[0]), static_cast<uint32_t>(during_.arguments[1])));
-  }
-  // The box of an argument; 0 when there are not so many.
-  [[nodiscard]] uint32_t box(uint32_t index) const {
-    const auto count = static_cast<uint32_t>(during_.arguments[3]);
-    const auto at = static_cast<uint32_t>(during_.arguments[4]) + uint64_t{4} * index;
-    uint32_t box = 0;
-    const std::span<const uint8_t> memory = calls_.memory();
-    if (index < count && at + 4 <= memory.size()) std::memcpy(&box, memory.data() + at, sizeof box);
-    return box;
-  }
-  // Only of what is a string already: nothing of the program's runs.
-  [[nodiscard]] std::optional<std::string> text(uint32_t index) { return text_of(box(index)); }
-  [[nodiscard]] std::optional<double> number(uint32_t index) {
-    const uint32_t value = box(index);
-    if (value == 0 || back("qjs_is_number", {value}).value_or(0) == 0) return std::nullopt;
-    const auto bits = calls_.call_back(during_, "qjs_get_float64", std::array{i32(value)});
-    return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
-  }
-  // What a box that is no argument is as a string; nothing for what is none.
-  [[nodiscard]] std::optional<std::string> text_of(uint32_t value) {
-    if (value == 0 || back("qjs_is_string", {value}).value_or(0) == 0) return std::nullopt;
-    const auto length_at = back("wasm_malloc", {4});
-    if (!length_at || *length_at == 0) return std::nullopt;
-    const auto at = back("qjs_get_string_len", {value, *length_at});
-    std::string text;
-    if (at && *at != 0) {
-      uint32_t length = 0;
-      const std::string_view raw = bytes(*length_at, 4);
-      if (raw.size() == 4) std::memcpy(&length, raw.data(), sizeof length);
-      text = bytes(*at, length);
-      static_cast<void>(back("qjs_free_cstring", {*at}));
-    }
-    static_cast<void>(back("wasm_free", {*length_at}));
-    return text;
-  }
-  // Up to the 0 behind it.
-  [[nodiscard]] std::string c_string(uint32_t at) const {
-    const std::span<const uint8_t> memory = calls_.memory();
-    if (at >= memory.size()) return {};
-    const std::span<const uint8_t> from = memory.subspan(at);
-    const auto* const end = static_cast<const uint8_t*>(std::memchr(from.data(), 0, from.size()));
-    return {reinterpret_cast<const char*>(from.data()),
-            end == nullptr ? 0 : static_cast<size_t>(end - from.data())};
-  }
-  // Bytes in the module's memory, with a 0 behind, which are whoever's to free; 0 when there is no memory.
-  [[nodiscard]] uint32_t place(std::string_view text) {
-    const auto at = back("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
-    if (!at || *at == 0 || *at + text.size() + 1 > calls_.memory().size()) return 0;
-    uint8_t* const to = calls_.memory().data() + *at;
-    std::memcpy(to, text.data(), text.size());
-    to[text.size()] = 0;
-    return *at;
-  }
-  // What a function of the prelude gives, called with texts: its text, "" for what is none. Nothing when the call did
-  // not return.
-  [[nodiscard]] std::optional<std::string> apply(uint32_t function, uint32_t undefined,
-                                                 std::initializer_list<std::string_view> texts) {
-    std::vector<uint32_t> boxes;
-    std::string arguments;
-    for (const std::string_view text : texts) {
-      const uint32_t box = boxes.emplace_back(make(text));
-      if (box == 0) return std::nullopt;
-      arguments.append(reinterpret_cast<const char*>(&box), sizeof box);
-    }
-    const uint32_t at = place(arguments);
-    if (at == 0) return std::nullopt;
-    const auto value = back("qjs_call", {function, undefined, static_cast<uint32_t>(boxes.size()), at});
-    if (!value) return std::nullopt;
-    std::string text = text_of(*value).value_or("");
-    for (const uint32_t box : boxes) static_cast<void>(back("qjs_free_value", {box}));
-    static_cast<void>(back("qjs_free_value", {*value}));
-    static_cast<void>(back("wasm_free", {at}));
-    return text;
-  }
-  // The bytes of an argument that is an array of them. Nothing for another, or when there is no memory.
-  [[nodiscard]] std::optional<std::string_view> bytes_of(uint32_t index) {
-    const uint32_t value = box(index), at = place(std::string(16, '\0'));
-    if (value == 0 || at == 0) return std::nullopt;
-    const auto buffer = back("qjs_get_typed_array_buffer", {value, at, at + 4, at + 8});
-    std::optional<std::string_view> found;
-    if (buffer && back("qjs_is_exception", {*buffer}).value_or(1) == 0) {
-      const auto from = back("qjs_get_array_buffer", {*buffer, at + 12});
-      uint32_t numbers[2] = {};  // the offset and the length
-      const std::string_view raw = bytes(at, sizeof numbers);
-      if (raw.size() == sizeof numbers) std::memcpy(numbers, raw.data(), sizeof numbers);
-      if (from && *from <= UINT32_MAX - numbers[0]) found = bytes(*from + numbers[0], numbers[1]);
-      if (found && found->size() != numbers[1]) found.reset();
-    }
-    if (buffer) static_cast<void>(back("qjs_free_value", {*buffer}));
-    static_cast<void>(back("wasm_free", {at}));
-    return found;
-  }
-  // A new array of bytes; 0 when there is no memory.
-  [[nodiscard]] uint32_t make_bytes(std::string_view content) {
-    const uint32_t at = place(content);
-    if (at == 0) return 0;
-    const auto made = back("qjs_new_uint8_array", {at, static_cast<uint32_t>(content.size())});
-    static_cast<void>(back("wasm_free", {at}));
-    return made.value_or(0);
-  }
-  // The value of a script, whose names are global, or the promise of a module; undefined for a module that is only
-  // compiled. 0 when it threw, or the promise is rejected already, and what it threw is thrown on. Nothing when it did
-  // not return.
-  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name,
-                                                 Evaluation kind) {
-    const uint32_t at = place(code), name_at = place(name);
-    if (at == 0 || name_at == 0) return std::nullopt;
-    const auto value =
-        back("qjs_eval", {at, static_cast<uint32_t>(code.size()), name_at, static_cast<uint32_t>(kind)});
-    if (!value) return std::nullopt;
-    static_cast<void>(back("wasm_free", {at}));
-    static_cast<void>(back("wasm_free", {name_at}));
-    constexpr uint32_t kRejected = 2;
-    const bool is_rejected = kind == Evaluation::kModule &&
-                             back("qjs_is_promise", {*value}).value_or(0) != 0 &&
-                             back("qjs_promise_state", {*value}).value_or(0) == kRejected;
-    if (is_rejected) static_cast<void>(back("qjs_promise_mark_as_handled", {*value}));
-    else if (back("qjs_is_exception", {*value}).value_or(0) == 0) {
-      if (kind != Evaluation::kCompiledModule) return value;
-      // What a module is compiled to is no value for the program.
-      static_cast<void>(back("qjs_free_value", {*value}));
-      return undefined();
-    }
-    const auto error = is_rejected ? back("qjs_promise_result", {*value}) : back("qjs_get_exception", {});
-    if (!error || !back("qjs_throw", {*error})) return std::nullopt;
-    static_cast<void>(back("qjs_free_value", {*error}));
-    static_cast<void>(back("qjs_free_value", {*value}));
-    return 0;
-  }
-
-  // A new string; 0 when there is no memory.
-  [[nodiscard]] uint32_t make(std::string_view text) {
-    const auto at = back("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
-    if (!at || *at == 0 || *at + text.size() > calls_.memory().size()) return 0;
-    std::memcpy(calls_.memory().data() + *at, text.data(), text.size());
-    const auto made = back("qjs_new_string", {*at, static_cast<uint32_t>(text.size())});
-    static_cast<void>(back("wasm_free", {*at}));
-    return made.value_or(0);
-  }
-  uint32_t undefined() { return back("qjs_get_undefined", {}).value_or(0); }
-  std::optional<uint32_t> back(std::string_view name, std::initializer_list<uint32_t> arguments) {
-    std::vector<Value> values;
-    for (const uint32_t argument : arguments) values.push_back(i32(argument));
-    const auto result = calls_.call_back(during_, name, values);
-    return result ? std::optional(static_cast<uint32_t>(*result)) : std::nullopt;
-  }
-
- private:
-  [[nodiscard]] std::string_view bytes(uint32_t at, uint32_t count) const {
-    const std::span<const uint8_t> memory = calls_.memory();
-    if (at > memory.size() || count > memory.size() - at) return {};
-    return {reinterpret_cast<const char*>(memory.data()) + at, count};
-  }
-
-  Calls& calls_;
-  HostCall& during_;
-};
-
-// (which hash, its state as words of 32 bits, whole blocks): the state after them; undefined for what is none.
-uint32_t compress(Callback& callback, HostCall& call) {
-  const auto number = callback.number(0);
-  const auto found = callback.bytes_of(1);
-  if (!number || !found || *number < 0 || *number > static_cast<double>(HashKind::kSha512))
-    return callback.undefined();
-  const auto kind = static_cast<HashKind>(*number);
-  std::vector<uint32_t> state(hash_state_words(kind));
-  if (found->size() != state.size() * sizeof(uint32_t)) return callback.undefined();
-  std::memcpy(state.data(), found->data(), found->size());
-  const auto blocks = callback.bytes_of(2);
-  if (!blocks || blocks->size() % hash_block_bytes(kind) != 0) return callback.undefined();
-  call.owe(blocks->size() * kFuelPerHashedByte);
-  compress_hash(kind, state, *blocks);
-  return callback.make_bytes({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)});
-}
-
-// (promise): its state, as a text; (promise, true): what it is settled with. Undefined for what is no promise.
-uint32_t look_into_promise(Callback& callback) {
-  constexpr const char* kStates[] = {"pending", "fulfilled", "rejected"};
-  const uint32_t promise = callback.box(0);
-  if (promise == 0 || callback.back("qjs_is_promise", {promise}).value_or(0) == 0)
-    return callback.undefined();
-  if (callback.box(1) != 0) return callback.back("qjs_promise_result", {promise}).value_or(0);
-  const uint32_t state = callback.back("qjs_promise_state", {promise}).value_or(0);
-  return callback.make(kStates[std::min<size_t>(state, std::size(kStates) - 1)]);
-}
-
-// -- where a stopped program was: `where` of the prelude says it, by __membrane_place
-
-// The program asks the host for something: it stands there.
-HostAction tell_place(Callback& callback, Calls& calls, std::string_view name, const Kept& kept) {
-  std::string& told = *calls.places_text();
-  if (name == kHostFunctions[7]) told = callback.text(0).value_or("");
-  else if (std::exchange(told, " ").empty())
-    static_cast<void>(callback.back("qjs_call", {kept.where, kept.undefined, 0, callback.place("")}));
-  return HostAction::kTrap;
-}
-
-// A promise is rejected, maybe by the interruption.
-HostAction tell_place_of(uint32_t error, Calls& calls, HostCall& call, const Kept& kept) {
-  Callback callback(calls, call);
-  const uint32_t at = callback.place({reinterpret_cast<const char*>(&error), sizeof error});
-  static_cast<void>(callback.back("qjs_call", {kept.where, kept.undefined, 1, at}));
-  return calls.places_text()->empty() ? HostAction::kContinue : HostAction::kTrap;
-}
-
-// "    at f (/x.js:3:5)", or "    at /x.js:3:5".
-std::optional<ReportPlace> place_in_line(std::string_view line) {
-  constexpr std::string_view kAt = "at ";
-  const size_t at = line.find_first_not_of(' ');
-  if (at == std::string_view::npos || !line.substr(at).starts_with(kAt)) return std::nullopt;
-  line.remove_prefix(at + kAt.size());
-  ReportPlace place;
-  if (const size_t open = line.rfind(" ("); line.ends_with(')') && open != std::string_view::npos) {
-    place.function = line.substr(0, open);
-    line = line.substr(open + 2, line.size() - open - 3);
-  }
-  for (uint32_t* const number : {&place.column, &place.line}) {
-    const size_t colon = line.rfind(':');
-    if (colon == std::string_view::npos) return std::nullopt;
-    const std::string_view digits = line.substr(colon + 1);
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), *number);
-    if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) return std::nullopt;
-    line = line.substr(0, colon);
-  }
-  place.file = line;
-  return place;
-}
-
-std::vector<ReportPlace> places_in(std::string_view text) {
-  constexpr size_t kMostPlaces = 64, kMostBytes = 16u << 10;
-  text = text.substr(0, kMostBytes);
-  std::vector<ReportPlace> places;
-  while (!text.empty() && places.size() < kMostPlaces) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    if (auto place = place_in_line(text.substr(0, end))) places.push_back(*std::move(place));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return places;
-}
-
-HostAction host_call(Calls& calls, HostCall& call, const Kept& kept) {
-  Callback callback(calls, call);
-  const std::string name = callback.name();
-  if (calls.places_text() != nullptr) return tell_place(callback, calls, name, kept);
-  const auto give = [&](uint32_t box) {
-    call.results[0] = box;
-    if (box != 0) return HostAction::kContinue;
-    if (call.trap_message.empty())
-      call.trap_message = "the program's memory has no room for what " + name + " gives";
-    return HostAction::kTrap;
-  };
-  if (name == kHostFunctions[0]) {
-    const auto request = callback.text(0);
-    if (!request) return give(callback.undefined());
-    const auto answer = calls.ask(call, *request);
-    if (!answer) return HostAction::kTrap;  // the session knows why
-    return give(callback.make(*answer));
-  }
-  if (name == kHostFunctions[1]) {
-    const auto text = callback.text(1);
-    const auto stream = callback.number(0);
-    if (text && !calls.print(call, stream == 2.0, *text)) return HostAction::kTrap;
-    return give(callback.undefined());
-  }
-  if (name == kHostFunctions[2]) {
-    const auto ms = callback.number(0);
-    if (ms && *ms > 0 && !calls.sleep(call, *ms * 1e6)) return HostAction::kTrap;
-    return give(callback.undefined());
-  }
-  if (name == kHostFunctions[3]) {
-    const auto code = callback.text(0), file = callback.text(1);
-    if (!code || !file) return give(callback.undefined());
-    const double asked = callback.number(2).value_or(0);
-    const Evaluation kind = asked == 1   ? Evaluation::kModule
-                            : asked == 2 ? Evaluation::kCompiledModule
-                                         : Evaluation::kScript;
-    const auto value = callback.evaluate(*code, *file, kind);
-    if (!value) return HostAction::kTrap;
-    call.results[0] = *value;
-    return HostAction::kContinue;
-  }
-  if (name == kHostFunctions[4]) {
-    const auto text = callback.text(0);
-    return give(text ? callback.make_bytes(*text) : callback.undefined());
-  }
-  if (name == kHostFunctions[5]) {
-    const auto bytes = callback.bytes_of(0);
-    if (!bytes || !is_utf8(*bytes)) return give(callback.undefined());
-    call.owe(bytes->size() / kUtf8BytesPerFuel);
-    return give(callback.make(std::string(*bytes)));
-  }
-  if (name == kHostFunctions[6]) return give(compress(callback, call));
-  if (name == kHostFunctions[8]) return give(look_into_promise(callback));
-  return give(callback.undefined());
-}
 
 class QuickJsInterpreter final : public Interpreter {
  public:
@@ -442,12 +61,14 @@ class QuickJsInterpreter final : public Interpreter {
     constexpr auto kI32 = wasm::ValType::kI32;
     if (module != "env") return std::nullopt;
     if (name == "host_call")
-      return Import{{{kI32, kI32, kI32, kI32, kI32}, {kI32}},
-                    [this](Calls& calls, HostCall& call) { return host_call(calls, call, kept_); }};
+      return Import{{{kI32, kI32, kI32, kI32, kI32}, {kI32}}, [this](Calls& calls, HostCall& call) {
+                      return call_quickjs_host_function(calls, call, where());
+                    }};
     if (name == "host_promise_rejection")
       return Import{{{kI32, kI32, kI32}, {}}, [this](Calls& calls, HostCall& call) {
                       const auto box = [&](size_t i) { return static_cast<uint32_t>(call.arguments[i]); };
-                      if (calls.places_text() != nullptr) return tell_place_of(box(1), calls, call, kept_);
+                      if (calls.places_text() != nullptr)
+                        return note_place_of_rejection(box(1), calls, call, where());
                       if (calls.note({box(0), box(1), box(2)})) return HostAction::kContinue;
                       call.trap_message =
                           "promises that were rejected, and not handled yet, take all the memory";
@@ -486,69 +107,89 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] bool asks_for_files() const override { return true; }
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool completes() const override { return true; }
+  [[nodiscard]] std::span<const std::string_view> keywords() const override { return kKeywords; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override;
   [[nodiscard]] bool go_on(Calls& calls) const override;
   [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override;
 
  private:
-  [[nodiscard]] bool find_polls_left(Js& js, Calls& calls);
-  [[nodiscard]] bool define_host_functions(Js& js);
-  [[nodiscard]] bool run_jobs(Js& js, Calls& calls) const;
-  [[nodiscard]] bool tell_rejections(Js& js, Calls& calls) const;
-  [[nodiscard]] bool take_value(Js& js, Calls& calls) const;
-  [[nodiscard]] std::optional<bool> take_step(Js& js, Calls& calls) const;
+  [[nodiscard]] QuickJsWhere where() const { return {kept_.where, kept_.undefined}; }
+  [[nodiscard]] bool find_polls_left(const QuickJsModule& js, Calls& calls);
+  [[nodiscard]] bool define_host_functions(const QuickJsModule& js);
+  [[nodiscard]] bool run_jobs(const QuickJsModule& js, Calls& calls) const;
+  [[nodiscard]] bool report_rejections(const QuickJsModule& js, Calls& calls) const;
+  [[nodiscard]] bool take_value(const QuickJsModule& js, Calls& calls) const;
+  [[nodiscard]] std::optional<bool> take_step(const QuickJsModule& js, Calls& calls) const;
+  [[nodiscard]] std::optional<std::string> ask_prelude(const QuickJsModule& js, uint32_t function,
+                                                       std::span<const std::string> texts) const;
   HostAction resolve_module(Calls& calls, HostCall& call) const;
   HostAction load_module(Calls& calls, HostCall& call) const;
 
   Kept kept_;
 };
 
-// -- modules: the prelude says what a name means, and what its source is ------------------------------------------
+// -- modules: the prelude resolves names, and finds sources -------------------------------------------------------
 
-// (base, name) as C strings. 0: there is no such module.
+// What a function of the prelude gives for texts, as a text: "" for another value. Nothing when the call did not return.
+std::optional<std::string> QuickJsInterpreter::ask_prelude(const QuickJsModule& js, uint32_t function,
+                                                           std::span<const std::string> texts) const {
+  std::vector<uint32_t> boxes;
+  for (const std::string& text : texts) {
+    const auto box = js.make_string(text);
+    if (!box) return std::nullopt;
+    boxes.push_back(*box);
+  }
+  const auto value = js.apply(function, kept_.undefined, boxes);
+  if (!value) return std::nullopt;
+  std::string text = js.text_of_string(*value).value_or("");
+  for (const uint32_t box : boxes) static_cast<void>(js.free(box));
+  static_cast<void>(js.free(*value));
+  return text;
+}
+
+// (base, name) as C strings gives a C string. 0: there is no such module.
 HostAction QuickJsInterpreter::resolve_module(Calls& calls, HostCall& call) const {
-  Callback callback(calls, call);
-  const auto c_string = [&](size_t i) { return callback.c_string(static_cast<uint32_t>(call.arguments[i])); };
-  const auto name = callback.apply(kept_.resolve, kept_.undefined, {c_string(0), c_string(1)});
+  const QuickJsModule js = QuickJsModule::inside(call, calls);
+  const auto c_string = [&](size_t i) { return js.c_string(static_cast<uint32_t>(call.arguments[i])); };
+  const auto name = ask_prelude(js, kept_.resolve, std::array{c_string(0), c_string(1)});
   if (!name) return HostAction::kTrap;
-  call.results[0] = name->empty() ? 0 : callback.place(*name);
+  call.results[0] = name->empty() ? 0 : js.place(*name).value_or(0);
   return HostAction::kContinue;
 }
 
-// (name, where to put the length).
+// (name, where to put the length) gives the source.
 HostAction QuickJsInterpreter::load_module(Calls& calls, HostCall& call) const {
-  Callback callback(calls, call);
-  const auto name = callback.c_string(static_cast<uint32_t>(call.arguments[0]));
-  const auto source = callback.apply(kept_.load, kept_.undefined, {name});
+  const QuickJsModule js = QuickJsModule::inside(call, calls);
+  const auto source =
+      ask_prelude(js, kept_.load, std::array{js.c_string(static_cast<uint32_t>(call.arguments[0]))});
   if (!source) return HostAction::kTrap;
   const auto length = static_cast<uint32_t>(source->size());
   const uint64_t length_at = static_cast<uint32_t>(call.arguments[1]);
   call.results[0] = 0;
   if (source->empty() || length_at + sizeof length > calls.memory().size()) return HostAction::kContinue;
-  call.results[0] = callback.place(*source);
+  call.results[0] = js.place(*source).value_or(0);
   std::memcpy(calls.memory().data() + length_at, &length, sizeof length);
   return HostAction::kContinue;
 }
 
 // -- the template -------------------------------------------------------------------------------------------------
 
-bool QuickJsInterpreter::define_host_functions(Js& js) {
+bool QuickJsInterpreter::define_host_functions(const QuickJsModule& js) {
   const auto global = js.call("qjs_get_global", {});
   if (!global) return false;
-  for (const char* const name : kHostFunctions) {
+  for (const std::string_view name : quickjs_host_functions()) {
     const auto at = js.place(name);
     if (!at) return false;
-    const auto function =
-        js.call("qjs_new_host_function", {*at, static_cast<uint32_t>(std::strlen(name)), 2});
+    const auto function = js.call("qjs_new_host_function", {*at, static_cast<uint32_t>(name.size()), 2});
     if (!function || !js.call("qjs_set_prop_string", {*global, *at, *function}) || !js.free(*function) ||
-        !js.call("wasm_free", {*at}))
+        !js.free_bytes(*at))
       return false;
   }
   return js.free(*global);
 }
 
 Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package) {
-  Js js(calls);
+  const QuickJsModule js = QuickJsModule::between_turns(calls);
   if (!calls.call("_initialize", {})) return false;
   const auto begun = js.call("qjs_init", {});
   if (!begun || !js.call("qjs_set_max_stack_size", {kJsStackBytes}) ||
@@ -570,7 +211,7 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
       return fail(ErrorCode::kUnsupported, "JavaScript's own part " + name + " failed", "");
     return failed ? value : std::nullopt;
   };
-  for (const lang::PackageFile& file : package.files) {  // libraries, as TypeScript's
+  for (const lang::PackageFile& file : package.files) {  // libraries such as TypeScript's
     std::ifstream in(file.path, std::ios::binary);
     std::ostringstream text;
     text << in.rdbuf();
@@ -578,10 +219,10 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
     if (!value || !js.free(*value)) return false;
   }
   std::optional<uint32_t> session;
-  for (const std::string_view wanted : kPrelude)
+  for (const std::string_view entry : kPrelude)
     for (const lang::GuestFile& file : lang::guest_files()) {
-      const bool is_wanted = wanted.ends_with('/') ? file.path.starts_with(wanted) : file.path == wanted;
-      if (file.language != "javascript" || !is_wanted) continue;
+      const bool matches = entry.ends_with('/') ? file.path.starts_with(entry) : file.path == entry;
+      if (file.language != "javascript" || !matches) continue;
       if (session && !js.free(*session)) return false;
       MEMBRANE_ASSIGN(session, evaluate({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
                                         std::string(file.path)));
@@ -601,7 +242,7 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
 }
 
 // The word of the engine's context that a loop counts down. Without it, places are those of some thousand loops later.
-bool QuickJsInterpreter::find_polls_left(Js& js, Calls& calls) {
+bool QuickJsInterpreter::find_polls_left(const QuickJsModule& js, Calls& calls) {
   constexpr uint32_t kLoops = 1000, kBesides = 20;
   std::array<uint32_t, 512> before{}, after{};
   const auto context = js.call("qjs_get_context_ptr", {});
@@ -624,28 +265,29 @@ bool QuickJsInterpreter::find_polls_left(Js& js, Calls& calls) {
 
 // -- a turn -------------------------------------------------------------------------------------------------------
 
-bool QuickJsInterpreter::run_jobs(Js& js, Calls& calls) const {
+bool QuickJsInterpreter::run_jobs(const QuickJsModule& js, Calls& calls) const {
   for (;;) {
     const auto is_pending = js.call("qjs_is_job_pending", {});
     if (!is_pending) return false;
     if (*is_pending == 0) break;
     if (!js.call("qjs_execute_pending_job", {})) return false;
   }
-  return tell_rejections(js, calls);
+  return report_rejections(js, calls);
 }
 
-bool QuickJsInterpreter::tell_rejections(Js& js, Calls& calls) const {
+bool QuickJsInterpreter::report_rejections(const QuickJsModule& js, Calls& calls) const {
   const std::vector<uint32_t> notes = calls.take_notes();
   for (size_t i = 0; i + 2 < notes.size(); i += 3) {
-    const auto told = js.apply(kept_.rejected, kept_.undefined,
-                               {notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
-    if (!told || !js.free(*told) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
+    const auto taken =
+        js.apply(kept_.rejected, kept_.undefined,
+                 std::array{notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
+    if (!taken || !js.free(*taken) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
   }
   return true;
 }
 
 bool QuickJsInterpreter::turn(Calls& calls, std::string_view) const {
-  Js js(calls);
+  const QuickJsModule js = QuickJsModule::between_turns(calls);
   const auto turn = js.apply(kept_.begin, kept_.undefined, {});
   if (!turn) return false;
   const auto is_over = js.is("undefined", *turn);
@@ -670,7 +312,7 @@ bool QuickJsInterpreter::turn(Calls& calls, std::string_view) const {
 }
 
 bool QuickJsInterpreter::go_on(Calls& calls) const {
-  Js js(calls);
+  const QuickJsModule js = QuickJsModule::between_turns(calls);
   for (;;) {
     const uint32_t turn = calls.progress()[1];
     switch (calls.progress()[0]) {
@@ -683,7 +325,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
         if (!*is_more) return js.free(turn);
         break;
       }
-      default: break;  // a job is done
+      default: break;  // a job is finished
     }
     const auto is_pending = js.call("qjs_is_job_pending", {});
     if (!is_pending) return false;
@@ -692,7 +334,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
       if (!calls.call_program("qjs_execute_pending_job", {})) return false;
       continue;
     }
-    if (!tell_rejections(js, calls)) return false;
+    if (!report_rejections(js, calls)) return false;
     const auto none_at = js.place("");
     if (!none_at) return false;
     calls.progress() = {kStepped, turn, *none_at};
@@ -702,52 +344,42 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
   }
 }
 
-// It runs on until the engine next asks whether it may, and is interrupted there; or until it asks the host for
-// something.
+// Runs on until the engine next polls, and is interrupted there; or until the program makes a host request.
 std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
-  const auto beside = [&](std::string_view name, std::initializer_list<uint32_t> arguments) -> uint32_t {
-    std::vector<Value> values;
-    for (const uint32_t argument : arguments) values.push_back(i32(argument));
-    return static_cast<uint32_t>(calls.call_beside(name, values).value_or(0));
-  };
-  static_cast<void>(beside("qjs_set_interrupt_handler", {1}));
+  const QuickJsModule js = QuickJsModule::beside_what_was_stopped(calls);
+  static_cast<void>(js.call("qjs_set_interrupt_handler", {1}));
   constexpr uint32_t kOne = 1;
   if (kept_.polls_left != 0 && kept_.polls_left + sizeof kOne <= calls.memory().size())
     std::memcpy(calls.memory().data() + kept_.polls_left, &kOne, sizeof kOne);
-  if (calls.run_on() && beside("qjs_is_exception", {static_cast<uint32_t>(calls.result())}) != 0) {
-    const uint32_t error = beside("qjs_get_exception", {}), at = beside("wasm_malloc", {sizeof error});
-    if (at == 0 || at + sizeof error > calls.memory().size()) return {};
-    std::memcpy(calls.memory().data() + at, &error, sizeof error);
-    static_cast<void>(beside("qjs_call", {kept_.where, kept_.undefined, 1, at}));
-  }
+  if (calls.run_on() && js.is("exception", static_cast<uint32_t>(calls.result())).value_or(false))
+    if (const auto error = js.call("qjs_get_exception", {}))
+      static_cast<void>(js.apply(kept_.where, kept_.undefined, std::array{*error}));
   const std::string* const text = calls.places_text();
-  return text == nullptr ? std::vector<ReportPlace>() : places_in(*text);
+  return text == nullptr ? std::vector<ReportPlace>() : quickjs_places(*text);
 }
 
 // What the code's evaluation gave: a promise, or an exception.
-bool QuickJsInterpreter::take_value(Js& js, Calls& calls) const {
+bool QuickJsInterpreter::take_value(const QuickJsModule& js, Calls& calls) const {
   const auto value = static_cast<uint32_t>(calls.result());
-  if (!js.call("wasm_free", {calls.progress()[2]}) || !js.call("wasm_free", {calls.progress()[3]}))
-    return false;
+  if (!js.free_bytes(calls.progress()[2]) || !js.free_bytes(calls.progress()[3])) return false;
   const auto threw = js.is("exception", value);
   if (!threw) return false;
-  std::optional<uint32_t> told;
+  std::optional<uint32_t> taken;
   if (*threw) {
     const auto error = js.call("qjs_get_exception", {});
     if (!error) return false;
-    told = js.apply(kept_.fail, kept_.undefined, {*error});
-    if (!told || !js.free(*error)) return false;
+    taken = js.apply(kept_.fail, kept_.undefined, std::array{*error});
+    if (!taken || !js.free(*error)) return false;
   } else {
-    told = js.apply(kept_.settle, kept_.undefined, {value});
+    taken = js.apply(kept_.settle, kept_.undefined, std::array{value});
   }
-  return told && js.free(*told) && js.free(value);
+  return taken && js.free(*taken) && js.free(value);
 }
 
 // Whether there is more to wait for. It throws when the program broke what it stands on: then there is no answer.
-std::optional<bool> QuickJsInterpreter::take_step(Js& js, Calls& calls) const {
+std::optional<bool> QuickJsInterpreter::take_step(const QuickJsModule& js, Calls& calls) const {
   const auto more = static_cast<uint32_t>(calls.result());
-  if (!js.call("wasm_free", {calls.progress()[2]}) || js.is("exception", more).value_or(true))
-    return std::nullopt;
+  if (!js.free_bytes(calls.progress()[2]) || js.is("exception", more).value_or(true)) return std::nullopt;
   if (!calls.call("qjs_get_float64", std::array{i32(more)})) return std::nullopt;
   const bool is_more = std::bit_cast<double>(calls.result()) != 0;
   return js.free(more) ? std::optional(is_more) : std::nullopt;

@@ -21,7 +21,7 @@ using host::JsonWriter;
 static_assert(kReceiptVersion == 1);
 constexpr std::string_view kHeader = "{\"membrane_receipt\":1}";
 constexpr std::string_view kPrivateHeader = "{\"membrane_receipt_private\":1}";
-constexpr std::string_view kSignedContext = "membrane receipt 1\n";  // before the digest in what is signed
+constexpr std::string_view kSignedContext = "membrane receipt 1\n";  // precedes the digest in the signed text
 constexpr std::string_view kContent = ",\"content\":";
 constexpr size_t kSaltBytes = 16, kSha256Digits = 64;
 
@@ -41,7 +41,7 @@ std::string signed_message(std::string_view digest) {
   return std::string(kSignedContext) + std::string(digest);
 }
 
-// Of lower-case hex digits, which the caller has checked.
+// From lower-case hex digits, which the caller has checked.
 std::string bytes_of_hex(std::string_view digits) {
   const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   std::string bytes;
@@ -50,7 +50,7 @@ std::string bytes_of_hex(std::string_view digits) {
   return bytes;
 }
 
-// -- the lines of the public text: each is written and read by a pair of functions
+// -- the lines of the public text: a pair of functions writes and reads each
 
 std::string text_of(const ReceiptHead& head) {
   return host::json_of([&](JsonWriter& out) {
@@ -157,7 +157,7 @@ bool read_signature(std::string_view line, Receipt& receipt) {
   return true;
 }
 
-// The next line of a text, without its end, which it must have.
+// Takes the next line of a text; returns it without its newline, which is required.
 std::optional<std::string_view> take_line(std::string_view& text) {
   const size_t end = text.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
@@ -166,7 +166,7 @@ std::optional<std::string_view> take_line(std::string_view& text) {
   return line;
 }
 
-// -- what a private line says, next to what the receipt says of it in plain
+// -- the content of a private line, compared with what the receipt says about it in the open
 
 Result<std::string> plain_hash(const ReceiptItem& item, std::string_view content) {
   if (item.name != "program") return sha256_hex(content);
@@ -176,7 +176,7 @@ Result<std::string> plain_hash(const ReceiptItem& item, std::string_view content
   return sha256_hex(source);
 }
 
-bool call_is_as_told(const ReceiptItem& item, std::string_view content) {
+bool call_matches_facts(const ReceiptItem& item, std::string_view content) {
   const auto call = read_sealed_call(content);
   return call && call->entry.function == item.fact("function") &&
          call->entry.decision() == item.fact("decision") &&
@@ -186,14 +186,14 @@ bool call_is_as_told(const ReceiptItem& item, std::string_view content) {
 Status check_facts(const ReceiptItem& item, std::string_view content, size_t line) {
   const auto differs = [&] {
     return fail(ErrorCode::kDenied, "line " + std::to_string(line) +
-                                        " of the private part is not what the receipt says of its " +
+                                        " of the private part differs from what the receipt says about its " +
                                         item.name);
   };
-  if (item.name == "call" && !call_is_as_told(item, content)) return differs();
-  const std::string_view told = item.fact("sha256");
-  if (told.empty()) return {};
+  if (item.name == "call" && !call_matches_facts(item, content)) return differs();
+  const std::string_view stated = item.fact("sha256");
+  if (stated.empty()) return {};
   MEMBRANE_ASSIGN(const std::string found, plain_hash(item, content));
-  if (found != told) return differs();
+  if (found != stated) return differs();
   return {};
 }
 
@@ -248,12 +248,12 @@ Result<Receipt> Receipt::parse(std::string_view text) {
         next = Next::kHead;
         break;
       case Next::kHead:
-        if (!read_head(*line, receipt.head)) return wrong(number, "does not say what the receipt is of");
+        if (!read_head(*line, receipt.head)) return wrong(number, "does not say what the receipt is for");
         next = Next::kItem;
         break;
       case Next::kItem:
         if (line->starts_with("{\"item\":")) {
-          if (!read_item(*line, receipt.items.emplace_back())) return wrong(number, "is no item");
+          if (!read_item(*line, receipt.items.emplace_back())) return wrong(number, "is not an item");
         } else if (read_end(*line, receipt.end)) {
           next = Next::kSignature;
         } else {
@@ -261,16 +261,16 @@ Result<Receipt> Receipt::parse(std::string_view text) {
         }
         break;
       case Next::kSignature: {
-        if (!read_signature(*line, receipt)) return wrong(number, "is no signature");
+        if (!read_signature(*line, receipt)) return wrong(number, "is not a signature");
         MEMBRANE_ASSIGN(receipt.digest, sha256_hex(before));
         next = Next::kNothing;
         break;
       }
-      case Next::kNothing: return wrong(number, "stands after the signature");
+      case Next::kNothing: return wrong(number, "follows the signature");
     }
   }
   if (next == Next::kNothing) return receipt;
-  return fail(ErrorCode::kInvalidInput, "the receipt is cut off: it has no signature",
+  return fail(ErrorCode::kInvalidInput, "the receipt is truncated: it has no signature",
               "A receipt can only be used as Membrane wrote it.");
 }
 
@@ -286,7 +286,7 @@ Status verify(const Receipt& receipt, const KeyRing& keys) {
                   ed25519_verify(key->public_key, signed_message(receipt.digest), receipt.signature));
   if (!is_signed)
     return fail(ErrorCode::kDenied,
-                "the receipt has been changed: the signature of the key " + key->id + " does not fit it");
+                "the receipt has been changed: the signature of the key " + key->id + " does not match it");
   if (!key->revoked.empty())
     return fail(ErrorCode::kDenied, "the key " + key->id + " was revoked at " + key->revoked +
                                         ": nothing that it signed can be believed");
@@ -311,23 +311,24 @@ Result<PrivatePart> PrivatePart::parse(std::string text, const Receipt& receipt)
     const size_t number = i + 2;
     const auto line = take_line(left);
     if (!line)
-      return fail(ErrorCode::kInvalidInput, "the private part is cut off in line " + std::to_string(number));
+      return fail(ErrorCode::kInvalidInput,
+                  "the private part is truncated in line " + std::to_string(number));
     Place& place = part.places_.emplace_back();
     if (line->empty()) continue;
     MEMBRANE_ASSIGN(const std::string found, sha256_hex(*line));
     if (found != receipt.items[i].sealed)
       return fail(ErrorCode::kDenied,
                   "line " + std::to_string(number) + " of the private part is not the receipt's");
-    // It is what was sealed, so that it can only be malformed when whoever signed it made it so.
+    // The line is what was sealed, so it can only be malformed if its signer made it so.
     const size_t at = line->find(kContent);
     if (at == std::string_view::npos || !line->ends_with('}'))
       return fail(ErrorCode::kInvalidInput,
-                  "line " + std::to_string(number) + " of the private part is none");
+                  "line " + std::to_string(number) + " of the private part is malformed");
     const std::string_view content =
         line->substr(at + kContent.size(), line->size() - at - kContent.size() - 1);
     if (!is_json(content))
       return fail(ErrorCode::kInvalidInput,
-                  "line " + std::to_string(number) + " of the private part is no JSON");
+                  "line " + std::to_string(number) + " of the private part is not JSON");
     MEMBRANE_TRY(check_facts(receipt.items[i], content, number));
     place = {static_cast<size_t>(content.data() - part.text_.data()), content.size()};
   }

@@ -1,12 +1,13 @@
-// A receipt: what a run, a turn of a session or an agent's task was made of and ended in, as hashes that are signed. The format
-// is docs/receipts.md; tools/verify-receipt reads it, too.
+// A receipt: the inputs and results of a run, a turn of a session or an agent's task, as signed hashes. For the
+// format see docs/receipts.md; tools/verify-receipt reads it, too.
 //
-// A receipt is two texts. The public one (NAME.receipt) has an item for each thing that the run was made of, each host call
-// and each part of the output, with the SHA-256 of a line of the private one (NAME.receipt.private). Each line of that begins
-// with a salt, so that its hash tells nothing of what is in it; any of the lines, or all, can be taken away, and the public
-// text still verifies.
+// A receipt is two texts. The public one (NAME.receipt) has an item for each input of the run, each host call and
+// each part of the output, with the SHA-256 of a line of the private one (NAME.receipt.private). Each line of the
+// private text begins with a salt, so that its hash reveals nothing of its content; any or all of the lines can be
+// removed, and the public text still verifies.
 //
-// What is read here comes from anybody: it is bounded, read without recursion, and refused unless it is what was written.
+// The texts are untrusted: reading is bounded, does not recurse, and refuses everything that was not written by
+// seal().
 //
 // Threads: values.
 #pragma once
@@ -35,15 +36,15 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 struct ReceiptItem {
   std::string name;    // "program", "call", "stdout", …
-  std::string sealed;  // SHA-256 of its private line, without the line's end
-  Facts facts;         // what everybody may see of it, by name: "sha256", "function", …
+  std::string sealed;  // SHA-256 of its private line, without the newline
+  Facts facts;         // its public facts, by name: "sha256", "function", …
 
-  [[nodiscard]] std::string_view fact(std::string_view fact) const;  // by its name; "" when it is not there
+  [[nodiscard]] std::string_view fact(std::string_view fact) const;  // by name; "" when absent
 };
 
 // How it ended.
 struct ReceiptEnd {
-  std::string outcome;  // of a task: agent::name_of(Stop)
+  std::string outcome;  // for a task: agent::name_of(Stop)
   std::optional<int64_t> exit_code;
   uint64_t fuel = 0;
   uint64_t cost_version = 0;
@@ -52,10 +53,10 @@ struct ReceiptEnd {
 struct ReceiptHead {
   ReceiptKind kind = ReceiptKind::kRun;
   std::string membrane;  // the version that made it
-  std::string made_at;   // "2026-01-31T12:00:00Z", of the clock of the machine that made it
-  std::string session;   // 32 hex digits, of a turn and a task; else ""
-  uint64_t turn = 0;     // of a turn: from 1
-  std::string previous;  // digest of the receipt of the turn before; "" of the first
+  std::string made_at;   // "2026-01-31T12:00:00Z", by the clock of the machine that made it
+  std::string session;   // 32 hex digits, for a turn and a task; else ""
+  uint64_t turn = 0;     // for a turn: from 1
+  std::string previous;  // digest of the receipt of the turn before; "" for the first
 };
 
 struct Receipt {
@@ -64,50 +65,50 @@ struct Receipt {
   ReceiptHead head;
   std::vector<ReceiptItem> items;
   ReceiptEnd end;
-  std::string key;        // the id of the key that signed it
+  std::string key;        // id of the signing key
   std::string signature;  // 64 bytes
-  std::string digest;     // SHA-256 of all before the line of the signature, as hex digits
+  std::string digest;     // SHA-256 of everything before the signature's line, as hex digits
 
-  // Errors: kInvalidInput for what seal() did not write, kTooLong, kUnavailable without libcrypto.
+  // Errors: kInvalidInput for text not written by seal(), kTooLong, kUnavailable without libcrypto.
   static Result<Receipt> parse(std::string_view text);
   // The first item of that name; null when there is none.
   [[nodiscard]] const ReceiptItem* find(std::string_view name) const;
 };
 
-// Whether a key of the ring signed it, and could then. Errors: kDenied, with what is wrong; kNotFound for a key that is not in
-// the ring; kUnavailable without libcrypto.
+// Checks that a key of the ring signed it, and was allowed to at that time. Errors: kDenied, with the reason;
+// kNotFound for a key that is not in the ring; kUnavailable without libcrypto.
 Status verify(const Receipt& receipt, const KeyRing& keys);
 
-// The private text, of which each line that is there is the receipt's.
+// The private text, each of whose lines belongs to the receipt.
 class PrivatePart {
  public:
-  // Checks each line, and what the receipt says of it in plain. Errors: kDenied for a line that is not the receipt's;
+  // Checks each line, and the public facts about it. Errors: kDenied for a line that does not belong to the receipt;
   // kInvalidInput, kTooLong.
   static Result<PrivatePart> parse(std::string text, const Receipt& receipt);
 
-  // The content of an item by its place: JSON. Nothing when the line was taken away.
+  // The content of an item by its index: JSON. Nothing when the line was removed.
   [[nodiscard]] std::optional<std::string_view> content(size_t place) const;
-  // Of the first item of that name.
+  // For the first item of that name.
   [[nodiscard]] std::optional<std::string_view> content(const Receipt& receipt, std::string_view name) const;
-  [[nodiscard]] size_t missing() const;  // lines that were taken away
+  [[nodiscard]] size_t missing() const;  // number of removed lines
 
  private:
   struct Place {
-    size_t begin = 0, size = 0;  // in text_; 0: taken away
+    size_t begin = 0, size = 0;  // in text_; 0: removed
   };
   std::string text_;
   std::vector<Place> places_;
 };
 
-// Items in their order, and their private lines.
+// Items in order, and their private lines.
 class ReceiptSheet {
  public:
   // `content` is JSON. Errors: kUnavailable without libcrypto or randomness.
   Status add(std::string_view name, const Facts& facts, std::string_view content);
-  // Forgets what was added last. Not twice for one.
+  // Removes the last item that was added. At most once per item.
   void drop_last();
   void append(const ReceiptSheet& other);
-  // What items() and lines() of another sheet gave.
+  // Restores the items() and lines() of another sheet.
   void assign(std::string items, std::string lines);
   void clear() { *this = {}; }
   [[nodiscard]] uint64_t bytes() const { return items_.size() + lines_.size(); }
@@ -124,13 +125,13 @@ struct SealedReceipt {
   std::string text, private_text;
   std::string digest;
 };
-// Errors: kExhausted for what is larger than a receipt can be; those of ed25519_sign().
+// Errors: kExhausted if the result is larger than a receipt can be; those of ed25519_sign().
 Result<SealedReceipt> seal(const ReceiptHead& head, const ReceiptSheet& sheet, const ReceiptEnd& end,
                            const ReceiptKey& key);
 
-// Of this program, for ReceiptHead.
+// The version of this program, for ReceiptHead.
 std::string_view membrane_version();
-// The time, to a second, as receipts and keys have it.
+// The current time to the second, in the format of receipts and keys.
 std::string receipt_time_now();
 bool is_receipt_time(std::string_view text);
 bool is_hex_digits(std::string_view text, size_t count);

@@ -53,8 +53,8 @@ Result<SealedRun> read_sealed(const std::string& path, const KeyRing& keys) {
   if (auto good = verify(receipt, keys); !good) return in_file(path, good.error());
   MEMBRANE_ASSIGN(auto content, read_private_part(path, receipt));
   if (!content)
-    return fail(ErrorCode::kNotFound, path + std::string(kPrivateEnding) + " is not there",
-                "The private part is what a run is made of again: put it beside the receipt.");
+    return fail(ErrorCode::kNotFound, path + std::string(kPrivateEnding) + " does not exist",
+                "Repeating a run needs the private part: put it beside the receipt.");
   return SealedRun{std::move(receipt), *std::move(content)};
 }
 
@@ -121,7 +121,7 @@ Result<std::vector<SealedRun>> read_turns(const std::string& path, const KeyRing
     const auto found = by_digest.find(previous);
     if (found == by_digest.end())
       return fail(ErrorCode::kNotFound,
-                  path + " is of a turn of a session, and the receipt of the turn before, " + previous +
+                  path + " belongs to a turn of a session, and the receipt of the turn before, " + previous +
                       ", is not beside it",
                   "Put the session's receipts into one directory.");
     MEMBRANE_ASSIGN(SealedRun turn, read_sealed(found->second, keys));
@@ -136,7 +136,7 @@ Result<std::vector<SealedRun>> read_turns(const std::string& path, const KeyRing
 Result<ReceiptBook> ReceiptBook::open(std::string directory, ReceiptKey key) {
   if (!make_directory(directory)) return refused_by_system("make", directory);
   if (!fs::is_directory(directory))
-    return fail(ErrorCode::kUnavailable, directory + " is no directory",
+    return fail(ErrorCode::kUnavailable, directory + " is not a directory",
                 "Name a directory: each turn has a receipt of its own.");
   return ReceiptBook(std::move(directory), std::move(key));
 }

@@ -1,5 +1,5 @@
-// Arbitrary text as a receipt, as its private part, as the content of each of its lines and as a document of keys: no crash, and
-// nothing that is not signed verifies.
+// Arbitrary text as a receipt, as its private part, as the content of each of its lines and as a document of keys:
+// no crash, and nothing unsigned verifies.
 #include <cstdlib>
 
 #include "base/sha256.h"
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (verify(*receipt, KeyRing())) std::abort();
     (void)PrivatePart::parse(std::string(text), *receipt);
   }
-  // After the hash, which a fuzzer does not forge.
+  // Parsed after the hash check, which a fuzzer cannot pass.
   for (const char* const name : {"program", "policy", "call"}) {
     Receipt receipt;
     receipt.items.push_back({name, sha256_hex(text).value(), {{"sha256", sha256_hex(text).value()}}});

@@ -31,7 +31,7 @@ std::unexpected<Error> wrong(std::string_view name, std::string_view what) {
               "Give a file that membrane keys publish printed.");
 }
 
-// "" where there is none; nothing when it is no text.
+// "" when it is absent; nothing when it is not a string.
 std::optional<std::string> text_at(const Json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || found->is_null()) return "";
@@ -48,7 +48,7 @@ std::string bytes_of_hex(std::string_view digits) {
 }
 
 Result<ReceiptKey> read_key(const Json& object, std::string_view name) {
-  if (!object.is_object()) return wrong(name, "has a key that is no object");
+  if (!object.is_object()) return wrong(name, "has a key that is not an object");
   const auto id = text_at(object, "id"), algorithm = text_at(object, "algorithm"),
              public_key = text_at(object, "public_key"), private_key = text_at(object, "private_key"),
              created = text_at(object, "created"), retired = text_at(object, "retired"),
@@ -78,10 +78,10 @@ Result<std::string> id_of_public_key(std::string_view public_key) {
 
 Result<KeyRing> KeyRing::parse(std::string_view text, std::string_view name) {
   MEMBRANE_ASSIGN(const Json document, read_ordered_json(text, name, {.bytes = kMaxBytes}));
-  if (!document.is_object()) return wrong(name, "is no JSON object");
+  if (!document.is_object()) return wrong(name, "is not a JSON object");
   const char* const kind = document.contains(kOwn) ? kOwn : kPublished;
   const auto version = document.find(kind), keys = document.find("keys");
-  if (version == document.end() || *version != kVersion) return wrong(name, "is no document of keys");
+  if (version == document.end() || *version != kVersion) return wrong(name, "is not a document of keys");
   if (keys == document.end() || !keys->is_array() || keys->size() > kMaxKeys)
     return wrong(name, "has no list of keys");
   KeyRing ring;
@@ -159,7 +159,7 @@ Status KeyRing::revoke(std::string_view id, const std::string& now) {
 }
 
 std::string default_key_file() {
-  // By its specification, a path that is not absolute is not looked at.
+  // By its specification, a path that is not absolute is ignored.
   if (const std::string config = environment_variable("XDG_CONFIG_HOME"); config.starts_with('/'))
     return config + "/membrane/receipt-keys.json";
   const std::string home = environment_variable("HOME");
@@ -173,9 +173,10 @@ Result<KeyRing> load_own_keys(const std::string& path) {
   const PrivateFile file(path);
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   if (!file.usable() || fstat(file.number(), &status) != 0 || (status.st_mode & kOthers) != 0)
-    return fail(ErrorCode::kDenied,
-                path + " is not for its owner alone, as a file with a private key must be",
-                "If nobody else has read it: chmod 600 " + path + ". Else: membrane keys rotate, then.");
+    return fail(
+        ErrorCode::kDenied,
+        path + " is accessible to other users, which a file with a private key must not be",
+        "If no one else has read it: chmod 600 " + path + ". Otherwise run membrane keys rotate as well.");
   if (file.bytes() > KeyRing::kMaxBytes) return fail(ErrorCode::kTooLong, path + " is too large for keys");
   std::string text(file.bytes(), '\0');
   if (pread(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))

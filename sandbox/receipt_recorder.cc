@@ -5,15 +5,15 @@
 #include "base/ed25519.h"
 #include "base/hex.h"
 #include "base/sha256.h"
-#include "engine/fuel.h"
-#include "sandbox/telling.h"
+#include "engine/code/fuel.h"
+#include "sandbox/report_building.h"
 
 namespace membrane::sandbox {
 namespace {
 
 constexpr uint64_t kMostInputBytes = kMaxPrivateBytes / 4;
 constexpr uint64_t kMostActBytes = 128u << 20;
-constexpr uint64_t kBytesOfFile = 128;  // that was made, besides its path
+constexpr uint64_t kBytesOfFile = 128;  // per file, in addition to its path
 constexpr size_t kSessionBytes = 16;
 
 Result<Facts> hash_fact(std::string_view text) {
@@ -64,7 +64,8 @@ void ReceiptRecorder::attach(RunOptions& options) {
   };
 }
 
-// The call was made all the same, and its program hears of an error, and can go on: there is no true receipt of that.
+// The call was made nevertheless; its program gets an error and can continue, but a receipt of that would not be
+// true.
 Status ReceiptRecorder::check_calls() {
   if (calls_.bytes() > kMaxPrivateBytes / 2 || held_bytes() > most_bytes_)
     failed_ = fail(ErrorCode::kExhausted, "a receipt has no room for more host calls");
@@ -85,7 +86,7 @@ Status ReceiptRecorder::append(host::JournalEntry entry, const WriteResult& resu
   chain_before_ = chain_;
   MEMBRANE_ASSIGN(chain_, host::write_journal_line(chain_before_, entry, write_result,
                                                    [&](std::string_view piece) { line += piece; }));
-  line.pop_back();  // its end
+  line.pop_back();  // the newline
   const Facts facts = {{"function", entry.function},
                        {"decision", std::string(entry.decision())},
                        {"errno", std::string(host::name_of(entry.code))}};
@@ -94,7 +95,7 @@ Status ReceiptRecorder::append(host::JournalEntry entry, const WriteResult& resu
   return also_ == nullptr ? Status() : also_->append(std::move(entry), write_result);
 }
 
-// Of a Linux sandbox, whose calls are known by its report alone.
+// For a Linux sandbox, whose calls are known only from its report.
 Status ReceiptRecorder::add_calls(const Report& report) {
   if (report.host_calls_dropped != 0)
     return fail(ErrorCode::kExhausted,
@@ -117,7 +118,7 @@ Status ReceiptRecorder::add_calls(const Report& report) {
   return {};
 }
 
-// Of a turn that was sealed, the entry stays in its receipt: the next one has another with its number.
+// A turn that was sealed keeps its entry in its receipt: the next one has another entry with its number.
 void ReceiptRecorder::drop_last() {
   --sequence_;
   chain_ = chain_before_;
@@ -131,7 +132,7 @@ Status ReceiptRecorder::has_room_for(uint64_t bytes) const {
   return fail(ErrorCode::kExhausted,
               "the next receipt has no room for more: it keeps at most " + std::to_string(most) +
                   " bytes of what is put into a session before a turn",
-              "Run something in the session, which seals what was put so far.");
+              "Run something in the session: that seals what has been put so far.");
 }
 
 Status ReceiptRecorder::has_room_for(const policy::Policy& policy) const {
@@ -141,7 +142,7 @@ Status ReceiptRecorder::has_room_for(const policy::Policy& policy) const {
 void ReceiptRecorder::note(OwnerAct act) {
   for (const std::string& word : act) act_bytes_ += word.size();
   acts_.push_back(std::move(act));
-  files_.clear();  // which only the turn tells
+  files_.clear();  // only the turn reports those
   file_bytes_ = 0;
 }
 

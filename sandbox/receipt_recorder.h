@@ -1,5 +1,5 @@
-// Seals runs, and the turns of a session: listens to a run (its host calls, what it read, the files it made) and makes a receipt of
-// that and its report.
+// Seals runs, and the turns of a session: observes a run (its host calls, what it read, the files it made) and makes
+// a receipt from that and its report.
 //
 //   ReceiptRecorder recorder(key);
 //   recorder.attach(options);                     // before sandbox::run() or Session::create()
@@ -8,7 +8,8 @@
 //
 // It works in the process that has the broker and gets the report, wherever the guest runs.
 //
-// Ownership: the options that it is attached to refer to it, and so do the sessions made with them. Threads: one at a time.
+// Ownership: the options that it is attached to refer to it, and so do the sessions made with them. Threads: one at
+// a time.
 #pragma once
 
 #include <string>
@@ -25,9 +26,10 @@ namespace membrane::sandbox {
 struct MadeOf {
   std::string source;
   Invocation invocation;
-  const Template* language = nullptr;  // null: the engine alone; the same for all that one recorder seals
+  const Template* language =
+      nullptr;  // null: the engine alone; the same for everything that one recorder seals
   const policy::Policy* policy = nullptr;
-  // Of a Linux sandbox: describe_computer(); then there is no language.
+  // For a Linux sandbox: describe_computer(); it has no language.
   std::string computer = {};
 };
 
@@ -37,42 +39,42 @@ class ReceiptRecorder final : public host::JournalSink {
   explicit ReceiptRecorder(ReceiptKey key, host::JournalSink* also = nullptr)
       : key_(std::move(key)), also_(also) {}
 
-  // From now on the options' run is recorded here. What they call and are given is called and given as before.
+  // From now on, records the options' run. The options' functions and inputs keep working as before.
   void attach(RunOptions& options);
-  // The same for the session's next turn, which may have input of its own.
+  // The same for the session's next turn, which may have its own input.
   void attach(Turn& turn);
 
-  // What is sealed from now on is signed by this key.
+  // Receipts sealed from now on are signed with this key.
   void sign_with(ReceiptKey key) { key_ = std::move(key); }
 
-  // How much of what happens is kept in memory until it is sealed. What comes beyond it is not kept: acts of the owner are
-  // refused before they are done, host calls fail, and a run that has called, read or made more is not sealed.
+  // How much is kept in memory until it is sealed. Beyond that, acts of the owner are refused before they are done,
+  // host calls fail, and a run that has called, read or made more is not sealed.
   void set_most_bytes(uint64_t bytes) { most_bytes_ = bytes; }
   [[nodiscard]] uint64_t held_bytes() const {
     return act_bytes_ + input_bytes_ + file_bytes_ + calls_.bytes();
   }
 
-  // What the owner did to the session since its last turn: part of the next turn's receipt. Errors: kExhausted for more
-  // than a receipt keeps, before it is done: then it is not to be done.
+  // Records what the owner did to the session since its last turn: part of the next turn's receipt. Errors:
+  // kExhausted if it exceeds what a receipt keeps; call it first, and do not act on an error.
   [[nodiscard]] Status has_room_for(uint64_t bytes) const;
   [[nodiscard]] Status has_room_for(const policy::Policy& policy) const;
   void note(OwnerAct act);
-  // The session goes on under this policy, in options that this was attached to again.
+  // The session continues under this policy, in options that this recorder was attached to again.
   void note_policy(const policy::Policy& policy);
 
-  // A turn's receipt was lost: the turns after it cannot be sealed any more, since a chain has no gaps.
+  // A turn's receipt was lost: later turns cannot be sealed any more, since a chain has no gaps.
   void break_chain(const std::string& why);
-  // Whether what happens can be sealed. Errors: why it cannot.
+  // Whether sealing is still possible. Errors: why it is not.
   [[nodiscard]] Status usable() const { return failed_; }
 
-  [[nodiscard]] uint64_t turn() const { return turn_; }  // that was sealed last
-  // How far the receipts of a session are, as text, for a recorder that goes on with it in another place.
+  [[nodiscard]] uint64_t turn() const { return turn_; }  // the last turn that was sealed
+  // The state of a session's receipts, as text, for a recorder that continues it elsewhere.
   [[nodiscard]] std::string keep() const;
-  // Errors: kInvalidInput for what keep() did not give.
+  // Errors: kInvalidInput for text not written by keep().
   Status restore(std::string_view kept);
 
-  // Of a run, or of the session's next turn, which just ended. Errors: those of describe_template(), ReceiptSheet::add() and
-  // seal(); kExhausted for a run that read more than a receipt keeps.
+  // Seals a run, or the session's next turn, which just ended. Errors: those of describe_template(),
+  // ReceiptSheet::add() and seal(); kExhausted for a run that read more than a receipt keeps.
   Result<SealedReceipt> seal_run(MadeOf made_of, const Report& report);
   Result<SealedReceipt> seal_turn(MadeOf made_of, const Report& report);
 
@@ -90,9 +92,9 @@ class ReceiptRecorder final : public host::JournalSink {
 
   ReceiptKey key_;
   host::JournalSink* also_;
-  std::string description_;  // of the language; "": not made yet
+  std::string description_;  // for the language; "": not computed yet
 
-  // Of the run, or of the turn that is under way.
+  // For the run, or the turn in progress.
   ReceiptSheet calls_;
   std::vector<std::string> input_;
   uint64_t input_bytes_ = 0;
@@ -104,23 +106,23 @@ class ReceiptRecorder final : public host::JournalSink {
   uint64_t act_bytes_ = 0;
   Status failed_;  // why it cannot be sealed
 
-  // Of the journal, which goes on from turn to turn.
+  // The position in the journal, which continues from turn to turn.
   uint64_t sequence_ = 0;
   std::string chain_, chain_before_;
 
-  // Of the session.
+  // For the session.
   std::string session_, previous_;
   uint64_t turn_ = 0;
 };
 
-// A task of an agent, of the receipts of what it ran.
+// A task of an agent, with the receipts of what it ran.
 struct SealedTask {
   std::string text;    // the task
   std::string answer;  // "" without one
   std::string stop;    // why it ended: agent::name_of(Stop)
-  std::string model;   // the name
+  std::string model;   // its name
   const policy::Policy* policy = nullptr;
-  std::vector<std::pair<std::string, std::string>> turns;  // digest, and the name of the file
+  std::vector<std::pair<std::string, std::string>> turns;  // digest and file name of each
   uint64_t fuel = 0;
 };
 // Errors: as ReceiptRecorder::seal_run().

@@ -13,7 +13,7 @@ TEST(ReceiptRecorder, HoldsNoMoreThanItMayUntilItSeals) {
   EXPECT_EQ(recorder.held_bytes(), 905u);
   EXPECT_FALSE(recorder.has_room_for(100));
   EXPECT_FALSE(recorder.has_room_for(policy::Policy()));
-  EXPECT_TRUE(recorder.usable());  // what was refused was not done
+  EXPECT_TRUE(recorder.usable());  // the refused act was not done
   RunOptions options;
   recorder.attach(options);
   options.on_file(std::string(90, 'p'), "bytes");
@@ -46,7 +46,7 @@ TEST(ReceiptRecorder, HoldsNoMoreHostCallsThanItMay) {
   ASSERT_FALSE(last);
   const uint64_t held = recorder.held_bytes();
   EXPECT_FALSE(recorder.append({}, [](host::JsonWriter& out) { out.number(uint64_t{1}); }));
-  EXPECT_EQ(recorder.held_bytes(), held);  // whoever goes on after an error
+  EXPECT_EQ(recorder.held_bytes(), held);  // a caller that continues after an error
   EXPECT_FALSE(recorder.usable());
   EXPECT_EQ(last.error().code, ErrorCode::kExhausted);
   EXPECT_LT(recorder.held_bytes(), 3'000u);

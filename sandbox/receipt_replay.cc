@@ -6,7 +6,7 @@
 
 #include "base/sha256.h"
 #include "base/utf8.h"
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 #include "sandbox/receipt_content.h"
 
 namespace membrane::sandbox {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMostWallMs = 3'600'000;  // a machine may be slower than the one that sealed
 
-// What is run again: read from the private part of a receipt.
+// What to repeat: read from the private part of a receipt.
 struct Recorded {
   std::string source;
   std::string language;
@@ -27,10 +27,9 @@ struct Recorded {
 };
 
 std::unexpected<Error> not_there(std::string_view what) {
-  return fail(
-      ErrorCode::kInvalidArgument,
-      "the private part of the receipt has no " + std::string(what) + ": the run cannot be made again",
-      "It was taken away, or was never there. What is left still verifies.");
+  return fail(ErrorCode::kInvalidArgument,
+              "the private part of the receipt has no " + std::string(what) + ": the run cannot be repeated",
+              "It was removed, or never existed. The rest still verifies.");
 }
 
 Result<std::string_view> content_of(const SealedRun& run, std::string_view name) {
@@ -77,8 +76,8 @@ Result<Recorded> recorded_of(const SealedRun& run) {
   return recorded;
 }
 
-// One journal of all turns. What a turn's receipt ends in is not in it when the next turn has another call of that number: the
-// call was not made, since its fuel ended before it did.
+// One journal of all turns. The last call of a turn's receipt is left out if the next turn has another call with its
+// number: the call was not made, since the turn's fuel ran out before it.
 Result<host::Journal> journal_of(std::span<const Recorded> runs) {
   std::vector<const SealedCall*> calls;
   for (const Recorded& run : runs)
@@ -105,14 +104,14 @@ std::string difference(std::string_view name, std::string_view was, std::string_
          counted(was.substr(at)) + ", and is " + counted(is.substr(at));
 }
 
-// A run that was stopped from outside, or by the end of fuel that it shared with others, is stopped where it was.
+// A run that was stopped from outside, or when fuel shared with others ran out, is stopped at the same point.
 uint64_t fuel_for(const Receipt& receipt, const policy::Limits& limits) {
   for (const Outcome outcome : {Outcome::kOutOfFuel, Outcome::kTimedOut, Outcome::kCancelled})
     if (receipt.end.outcome == name_of(outcome)) return std::min(limits.fuel, receipt.end.fuel);
   return limits.fuel;
 }
 
-// A journal from one of its entries on: of a session that goes on in another world.
+// A journal from one of its entries on: for a session that continues in another world.
 class JournalFrom final : public host::JournalSource {
  public:
   JournalFrom(const host::JournalSource& of, uint64_t first) : of_(of), first_(std::min(first, of.size())) {}
@@ -126,7 +125,7 @@ class JournalFrom final : public host::JournalSource {
   const uint64_t first_;
 };
 
-// A run under way: the same input in the same pieces, and the files that it makes.
+// A run in progress: gets the same input in the same pieces, and collects the files that it makes.
 class Again {
  public:
   Again(const Recorded& first, const ReplayOptions& options, const host::Journal& journal)
@@ -149,14 +148,14 @@ class Again {
 
   [[nodiscard]] RunOptions& options() { return run_options_; }
 
-  // For options that are taken from now on, of a session that has made so many calls. No session with the options of before
-  // may be left.
+  // For options used from now on, of a session that has made this many calls. No session with the earlier options
+  // may exist any more.
   void go_on_under(const policy::Policy& policy, uint64_t calls) {
     set_policy(policy);
     rest_of_journal_.emplace(journal_, calls);
     run_options_.replay = &*rest_of_journal_;
   }
-  // Of what the owner did, which is not compared.
+  // For acts of the owner, which are not compared.
   void begin_act() {
     refill(run_options_.policy.limits.fuel);
     input_ = nullptr;
@@ -169,7 +168,7 @@ class Again {
     files_.clear();
   }
 
-  // Of a turn whose input was given to it as it came: the same pieces.
+  // For a turn whose input was given to it as it arrived: the same pieces.
   [[nodiscard]] std::function<InputPiece(std::chrono::milliseconds)> live_input(const Invocation& how) {
     if (!how.input_is_live) return nullptr;
     return [this](std::chrono::milliseconds) { return next_piece(); };
@@ -182,7 +181,7 @@ class Again {
     run_options_.policy = policy;
     run_options_.policy.limits.wall_ms = std::max(policy.limits.wall_ms, kMostWallMs);
   }
-  // The limits of a policy are for each turn.
+  // A policy's limits apply to each turn.
   void refill(uint64_t fuel) {
     using enum policy::Resource;
     const policy::Limits& limits = run_options_.policy.limits;
@@ -218,7 +217,7 @@ void compare(const SealedRun& run, const Report& report, const std::vector<MadeF
   const std::string of = receipt.head.turn == 0 ? "" : "turn " + std::to_string(receipt.head.turn) + ": ";
   const auto differs = [&](const std::string& what) { differences.push_back(of + what); };
   if (report.outcome == Outcome::kDiverged) return differs(report.errors.front().message);
-  // When exactly a stop from outside comes is no property of the run; what it did until then is.
+  // The exact time of a stop from outside is not reproducible; everything before it is.
   if (was_stopped_from_outside(receipt)) return;
   if (receipt.end.outcome != name_of(report.outcome))
     differs("the outcome was " + receipt.end.outcome + ", and is " + std::string(name_of(report.outcome)) +
@@ -267,7 +266,7 @@ Result<Replayed> replay_run(const SealedRun& run, const Recorded& recorded, cons
   return replayed;
 }
 
-// A session that is run again, wherever.
+// A session that is repeated, in any place.
 struct SessionAgain {
   std::shared_ptr<const Template> language;
   const ReplayOptions& options;
@@ -279,7 +278,7 @@ struct SessionAgain {
                                             : Session::create(language, again.options()));
     return {};
   }
-  // Errors: kInvalidInput for what is no act.
+  // Errors: kInvalidInput for an invalid act.
   Status act(const OwnerAct& act);
 
  private:
@@ -297,7 +296,7 @@ struct SessionAgain {
 Status SessionAgain::act(const OwnerAct& act) {
   again.begin_act();
   const std::string what = act.empty() ? "" : act[0];
-  // What failed then fails again.
+  // An act that failed then fails again.
   const auto file_act = [&](wasi::FileAct how, bool is_deep) -> Status {
     static_cast<void>(session->act_on_files({how, act[1], act.size() > 2 ? act[2] : "", is_deep}));
     return {};
@@ -318,8 +317,7 @@ Status SessionAgain::act(const OwnerAct& act) {
   if (what == "policy" && act.size() == 3 &&
       std::from_chars(act[2].data(), act[2].data() + act[2].size(), calls).ec == std::errc())
     return change_policy(act[1], calls);
-  return fail(ErrorCode::kInvalidInput,
-              "the receipt tells of something that no owner does: " + counted(what));
+  return fail(ErrorCode::kInvalidInput, "the receipt has an unknown act of the owner: " + counted(what));
 }
 
 Result<Replayed> replay_session(std::span<const SealedRun> runs, std::span<const Recorded> recorded,
@@ -332,7 +330,7 @@ Result<Replayed> replay_session(std::span<const SealedRun> runs, std::span<const
   Replayed replayed;
   replayed.was_stopped = was_stopped_from_outside(runs.back().receipt);
   if (description != recorded.front().template_json) {
-    replayed.differences.push_back("the language is another here: " +
+    replayed.differences.push_back("the language differs here: " +
                                    difference("template", recorded.front().template_json, description));
     return replayed;
   }
@@ -375,7 +373,7 @@ Result<Replayed> replay(std::span<const SealedRun> runs, const ReplayOptions& op
     if (run.receipt.end.cost_version != engine::kCostVersion)
       return fail(ErrorCode::kUnsupported,
                   "the receipt counts fuel by version " + std::to_string(run.receipt.end.cost_version) +
-                      " of the costs, and this Membrane by " + std::to_string(engine::kCostVersion),
+                      " of the cost table, and this program by " + std::to_string(engine::kCostVersion),
                   "Replay it with Membrane " + run.receipt.head.membrane + ".");
   }
   MEMBRANE_ASSIGN(const host::Journal journal, journal_of(recorded));

@@ -85,7 +85,7 @@ TEST(Receipt, ItsPublicPartHasNothingOfTheContent) {
   const Sealed second = seal_program(keys, kProgram, with_kv(), "a word");
   for (const char* const word : {"colour", "blue", "done", "a word"})
     EXPECT_FALSE(first.receipt.text.contains(word)) << word;
-  // Nor can it be found by hashing what it could have been: the same run has other hashes.
+  // Nor can guesses be verified by hashing: the same run has other hashes.
   const Receipt a = Receipt::parse(first.receipt.text).value(),
                 b = Receipt::parse(second.receipt.text).value();
   ASSERT_EQ(a.items.size(), b.items.size());
@@ -165,7 +165,7 @@ TEST(Receipt, KeysAreKnownRotatedAndRevoked) {
 TEST(Receipt, AKeySignsOnlyInItsTime) {
   KeyRing early = new_keys("2020-01-01T00:00:00Z");
   const Sealed sealed = seal_program(early, kProgram, with_kv());
-  ASSERT_TRUE(early.rotate("2021-01-01T00:00:00Z"));  // before the receipt says that it was made
+  ASSERT_TRUE(early.rotate("2021-01-01T00:00:00Z"));  // before the time in the receipt
   EXPECT_EQ(verify(Receipt::parse(sealed.receipt.text).value(), early).error().code, ErrorCode::kDenied);
   const KeyRing late = new_keys("2999-01-01T00:00:00Z");
   EXPECT_EQ(
@@ -196,7 +196,7 @@ TEST(ReceiptReplay, ComesToTheSameBytesAndFuel) {
   }
 }
 
-// Signed by its owner, and all the same not what happened.
+// Signed by its owner, but not what happened.
 TEST(ReceiptReplay, NamesTheFirstDifference) {
   const KeyRing keys = new_keys();
   const policy::Policy policy = with_kv();
@@ -218,7 +218,7 @@ TEST(ReceiptReplay, NamesTheFirstDifference) {
             "stdout differs from byte 3 of its JSON on: it was me\\n\", and is ne\\n\"");
 }
 
-// Files, variables, another policy, and another place: none of it is a turn, and a replay has all of it.
+// Files, variables, another policy, and another place: these are not turns, and a replay includes them.
 TEST(ReceiptReplay, DoesAgainWhatTheOwnerDid) {
   const auto python = open_template("python");
   if (!python) GTEST_SKIP() << "python is not installed";
@@ -250,7 +250,7 @@ TEST(ReceiptReplay, DoesAgainWhatTheOwnerDid) {
   recorder->note({"remove", "/tmp/none"});
   session->exec({.code = "hidden = os.urandom(3)", .name = "<environment>"});
   recorder->note({"run", "<environment>", "hidden = os.urandom(3)"});
-  // It goes on in another place, with what was noted and not sealed yet.
+  // It continues in another place, with what was recorded but not sealed yet.
   auto other = std::make_unique<ReceiptRecorder>(*keys.signing());
   ASSERT_TRUE(other->restore(recorder->keep()));
   EXPECT_FALSE(other->restore(recorder->keep() + " "));
@@ -270,7 +270,7 @@ TEST(ReceiptReplay, DoesAgainWhatTheOwnerDid) {
   turn("os.urandom(4)");
 
   ReplayOptions replay_options;
-  replay_options.open = [&](const WantedTemplate&) { return python; };
+  replay_options.open = [&](const TemplateRequest&) { return python; };
   const auto again = replay(turns, replay_options);
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(again->differences, std::vector<std::string>());

@@ -33,7 +33,7 @@ Status check_replayed_grants(host::World& world, const policy::Policy& policy) {
   if (missing.empty()) return {};
   return fail(ErrorCode::kInvalidArgument,
               "the run of the journal was granted directories that the replay is not: " + missing,
-              "Give them again; nothing is read from them or written:" + flags);
+              "Grant them again; nothing is read from them or written:" + flags);
 }
 
 }  // namespace membrane::sandbox

@@ -1,5 +1,5 @@
-// A program of WASI, and a language, sees the directories that it was granted before it asks for anything: so a journal
-// says which there were, and a replay has to be given them again. Nothing is read from them, or written.
+// A WASI program, and a language, sees its granted directories before it makes any request: so a journal records
+// them, and a replay must be given the same ones. Nothing is read from them, or written.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace membrane::sandbox {
 
-// What a journal says of them: "read:/data".
+// As recorded in a journal: "read:/data".
 std::vector<std::string> directories_of(const policy::Policy& policy);
 
-// Notes the policy's directories in the journal that is written, if there is one; and compares them with those of the
-// journal that is replayed. Errors: kInvalidArgument, with the directories that are missing.
+// Records the policy's directories in the journal that is written, if there is one, and compares them with those of
+// the journal that is replayed. Errors: kInvalidArgument, with the missing directories.
 Status check_replayed_grants(host::World& world, const policy::Policy& policy);
 
 }  // namespace membrane::sandbox

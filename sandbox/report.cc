@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/terminal.h"
 #include "base/utf8.h"
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 
 namespace membrane::sandbox {
 
@@ -135,10 +135,10 @@ Json flows_json(const host::FlowReport& flows) {
     out["more_reads"] = more;
   out["egress"] = Json::array();
   for (const host::FlowEgress& each : flows.egress) {
-    Json told{{"call", each.call}, {"function", each.function}};
-    if (!each.target.empty()) told["target"] = each.target;
-    told["decision"] = host::name_of(each.decision);
-    out["egress"].push_back(std::move(told));
+    Json entry{{"call", each.call}, {"function", each.function}};
+    if (!each.target.empty()) entry["target"] = each.target;
+    entry["decision"] = host::name_of(each.decision);
+    out["egress"].push_back(std::move(entry));
   }
   if (flows.more_egress != 0) out["more_egress"] = flows.more_egress;
   return out;
@@ -227,7 +227,7 @@ std::string place_text(const ReportPlace& place) {
   return out;
 }
 
-// Names and arguments are the program's: what it puts into a line must not look like lines of ours.
+// Names and arguments come from the program: they must not be able to look like lines of Membrane's own.
 std::string on_one_line(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -237,7 +237,7 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
-// As the language tells it; its last line says what the message does.
+// As the language prints it, without the last line, which repeats the message.
 std::string traceback_text(const ReportError& error) {
   std::string out = error.traceback;
   if (!out.ends_with('\n')) out += "\n";
@@ -245,7 +245,7 @@ std::string traceback_text(const ReportError& error) {
   return out;
 }
 
-// Callers, of which those that are alike stand in one line, as a deep recursion has them.
+// The callers; equal ones in a row, as in a deep recursion, share one line.
 std::string backtrace_text(std::span<const ReportPlace> frames) {
   std::string out;
   for (size_t i = 0; i < frames.size();) {
@@ -269,7 +269,7 @@ std::string error_text(const ReportError& error) {
   return out + backtrace_text(error.backtrace);
 }
 
-// Calls of one function that ended alike: one, or all that there are of them.
+// Calls of one function with the same result: a single one, or all of them.
 struct AlikeCalls {
   const HostCallRecord* first = nullptr;
   const HostCallRecord* last = nullptr;
@@ -285,8 +285,8 @@ struct AlikeCalls {
   }
 };
 
-// The calls in their order. Of a function that was called more than a few times with the same end (errno, and the grant
-// that is missing) all stand in the place of the first, whatever came in between.
+// The calls in order. If a function had the same result (errno, and the missing grant) more than a few times, all
+// those calls are at the place of the first, whatever came in between.
 std::vector<AlikeCalls> fold(std::span<const HostCallRecord> calls) {
   constexpr uint64_t kMostSingly = 8;
   using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
@@ -308,7 +308,7 @@ std::vector<AlikeCalls> fold(std::span<const HostCallRecord> calls) {
   return folded;
 }
 
-// A last argument that is empty, as the body of a GET, is not shown.
+// An empty last argument, such as the body of a GET, is not shown.
 std::string_view shown_arguments(std::string_view arguments) {
   constexpr std::string_view kEmpty = ", ";
   while (arguments.ends_with(kEmpty)) arguments.remove_suffix(kEmpty.size());
@@ -330,7 +330,7 @@ std::string call_text(const AlikeCalls& calls) {
   return on_one_line(out);
 }
 
-// "waits for: shop.price ["tea"] {"to":"Ann"}: job 7", a line each.
+// "waits for: shop.price ["tea"] {"to":"Ann"}: job 7", one line per call.
 std::string waiting_text(const std::vector<WaitingCall>& calls) {
   constexpr size_t kMost = 20, kMostBytes = 300;
   std::string out;
@@ -374,17 +374,17 @@ uint64_t size_of(const MimePart& part) {
   return data.size() / 4 * 3 - std::min<uint64_t>(filling, data.size() / 4 * 3);
 }
 
-// Of what cannot be shown as text: images, and everything of a value without a text. `name` is its place in the report:
+// For what cannot be shown as text: images, and all of a value without a text. `name` is its place in the report:
 // "[image/png, 12000 bytes, displays[0] of the report]".
 std::string others_text(const RichValue& value, std::string_view name) {
   constexpr size_t kMost = 8, kMostTypeBytes = 100;
   const bool has_text =
       std::ranges::any_of(value, [](const MimePart& part) { return part.type == "text/plain"; });
   std::string out;
-  size_t left_out = 0, told = 0;
+  size_t left_out = 0, shown = 0;
   for (const MimePart& part : value) {
     if (has_text && !part.type.starts_with("image/")) continue;
-    if (++told > kMost || part.type.size() > kMostTypeBytes) ++left_out;
+    if (++shown > kMost || part.type.size() > kMostTypeBytes) ++left_out;
     else out += on_one_line(part.type) + ", " + std::to_string(size_of(part)) + " bytes, ";
   }
   if (left_out != 0) out += std::to_string(left_out) + " more forms, ";
@@ -398,7 +398,7 @@ std::string display_text(const RichValue& value, size_t index) {
   return out + others_text(value, "displays[" + std::to_string(index) + "]");
 }
 
-// "files: /a (3 bytes), /b (4 bytes) and 7 more", with a line's end; "" without any.
+// "files: /a (3 bytes), /b (4 bytes) and 7 more", with a newline; "" without any.
 template <typename T>
 std::string list_text(const char* what, const std::vector<T>& all, std::string (*text_of)(const T&)) {
   constexpr size_t kMost = 20;
@@ -418,8 +418,8 @@ std::string files_text(const std::vector<ReportFile>& files) {
 
 namespace {
 
-// What the program said and gave, which stands before how it ended.
-std::string said_text(const Report& report) {
+// The program's output and results, which come before how it ended.
+std::string output_text(const Report& report) {
   std::string out = ended(report.stdout_text);
   if (!report.stderr_text.empty()) out += "stderr: " + ended(report.stderr_text);
   if (!report.results.empty()) out += "results: " + results_text(report) + "\n";
@@ -432,20 +432,19 @@ std::string said_text(const Report& report) {
   return out;
 }
 
-// Why it ended so, what it did, and what that cost.
-// What led to the end of egress, and what would have left since.
+// The reasons, activity and costs follow. Here: what caused egress to close, and what it has stopped since.
 std::string flows_text(const host::FlowReport& flows) {
   if (!flows.state.is_closed()) return "";
   std::string out;
-  const auto tell = [&](const char* kind, const host::FlowReads& reads) {
+  const auto append = [&](const char* kind, const host::FlowReads& reads) {
     const host::FlowRead& first = reads.first.front();
     const uint64_t more = reads.first.size() - 1 + reads.more;
     out += std::string(kind) + ": " + first.function +
            (first.target.empty() ? "" : " of " + on_one_line(first.target)) +
            (more == 0 ? "" : " and " + std::to_string(more) + " more") + "\n";
   };
-  tell("private", flows.state.private_reads);
-  tell("of untrusted origin", flows.state.untrusted_reads);
+  append("private", flows.state.private_reads);
+  append("of untrusted origin", flows.state.untrusted_reads);
   for (const host::FlowEgress& each : flows.egress)
     out += "egress " + std::string(host::name_of(each.decision)) + ": " + each.function +
            (each.target.empty() ? "" : " of " + on_one_line(each.target)) + "\n";
@@ -499,7 +498,7 @@ std::string account_text(const Report& report) {
 std::string render_text(const Report& report, bool colour) {
   const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen ||
                   report.outcome == Outcome::kWaiting;
-  std::string out = printable(said_text(report));
+  std::string out = printable(output_text(report));
   if (colour) out += ok ? kGreen : kRed;
   out += "outcome: " + std::string(name_of(report.outcome));
   if (colour) out += kPlain;
@@ -511,7 +510,8 @@ std::string render_text(const Report& report, bool colour) {
 
 namespace {
 
-// At most `max_bytes` of `text`: two thirds of its head, one third of its tail, and between them how much is gone.
+// At most `max_bytes` of `text`: two thirds from its start, one third from its end, and between them how much was
+// cut.
 std::string cut_in_the_middle(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
   constexpr size_t kMarkBytes = 40;
@@ -531,7 +531,7 @@ struct Section {
   std::string text;
 };
 
-// What a model can act on, most important first: how it ended, why, what came out, what was refused.
+// What a model can act on, most important first: the outcome, the reason, the output, refused calls.
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> sections;
   std::string errors, denied;
@@ -546,11 +546,10 @@ std::vector<Section> sections_of(const Report& report) {
     failed += failed < kMaxDenied ? 1 : calls.count;
   }
   if (failed > kMaxDenied) denied += "and " + std::to_string(failed - kMaxDenied) + " more failed calls\n";
-  // Of another end the error tells it.
+  // For other outcomes the error reports it.
   if (report.exit_code.value_or(0) != 0 && report.outcome != Outcome::kTrapped &&
       report.outcome != Outcome::kInvalid)
-    sections.push_back(
-        {"", "the program ended itself with exit code " + std::to_string(*report.exit_code) + "\n"});
+    sections.push_back({"", "the program ended with exit code " + std::to_string(*report.exit_code) + "\n"});
   if (!errors.empty()) sections.push_back({"", errors});
   if (!denied.empty()) sections.push_back({"failed host calls:\n", denied});
   if (!report.results.empty()) sections.push_back({"results: ", results_text(report) + "\n"});
@@ -567,7 +566,7 @@ std::vector<Section> sections_of(const Report& report) {
         {"",
          "Private data and text of untrusted origin were read: requests over HTTP and questions to a model " +
              std::string(report.flows->egress.empty() ? "are stopped from now on" : "were held back") +
-             " by the trifecta rule, also in the next programs. Finish with what there is.\n"});
+             " by the trifecta rule, also in the next programs. Finish with what you have.\n"});
   if (report.output_bytes_cut != 0)
     sections.push_back({"", std::to_string(report.output_bytes_cut) + " bytes of output were cut\n"});
   if (!report.files.empty()) sections.push_back({"", files_text(report.files)});
@@ -581,7 +580,7 @@ std::string render_observation(const Report& report, size_t max_bytes) {
   if (report.outcome != Outcome::kOk) out += " - " + std::string(describe(report.outcome));
   out += "\n";
   const std::vector<Section> sections = sections_of(report);
-  // Of a Linux sandbox: no fuel, and limits that it may have come to though the command went on.
+  // For a Linux sandbox: no fuel, and limits that it may have reached although the command continued.
   const bool is_linux = !report.platform.empty();
   std::string costs = is_linux ? limits_text(report.limits_reached) + "time: " + milliseconds(report.run_us)
                                : "fuel: " + std::to_string(report.fuel_used);
@@ -590,14 +589,14 @@ std::string render_observation(const Report& report, size_t max_bytes) {
     costs =
         (is_linux ? "It printed nothing.\n" : "The program printed nothing and gave no result.\n") + costs;
   size_t room = max_bytes > out.size() + costs.size() ? max_bytes - out.size() - costs.size() : 0;
-  // Each section may take what is left, but leaves a share to those behind it.
+  // Each section may use what is left, but leaves a share for later ones.
   for (size_t i = 0; i < sections.size(); ++i) {
     const Section& section = sections[i];
     size_t rest = 0;
     for (size_t j = i + 1; j < sections.size(); ++j)
       rest += sections[j].title.size() + sections[j].text.size();
-    const size_t behind = std::min(rest, room / 2);
-    const size_t mine = room - behind;
+    const size_t later = std::min(rest, room / 2);
+    const size_t mine = room - later;
     if (section.title.size() >= mine) continue;
     const std::string text = section.title + cut_in_the_middle(section.text, mine - section.title.size());
     room -= text.size();

@@ -31,10 +31,10 @@ namespace membrane::sandbox {
   X(kDenied, "denied", 2, "The program needs what no grant allows.")                         \
   X(kInvalid, "invalid", 2, "The program or the request is not valid.")                      \
   X(kFailed, "failed", 3, "Membrane itself failed.")                                         \
-  X(kFrozen, "frozen", 4, "The program is frozen, and goes on when it is thawed.")           \
+  X(kFrozen, "frozen", 4, "The program is frozen, and continues when it is thawed.")         \
   X(kRaised, "raised", 1, "The program ended in an error of its own language.")              \
   X(kOutOfCpu, "out_of_cpu", 1, "The sandbox used up its CPU time.")                         \
-  X(kWaiting, "waiting", 4, "The program waits for the answer of a function of yours.")
+  X(kWaiting, "waiting", 4, "The program waits for the answer of one of your functions.")
 
 enum class Outcome : uint8_t {
 #define X(id, name, exit, sentence) id,
@@ -44,8 +44,8 @@ enum class Outcome : uint8_t {
 std::string_view name_of(Outcome outcome);
 std::string_view describe(Outcome outcome);
 int exit_code_of(Outcome outcome);
-// A program's own exit code, as far as a process can hand it on: one outside of 0 to 255 becomes 255, so that no failure
-// looks like a success.
+// A program's own exit code, as far as a process can return it: a code outside of 0 to 255 becomes 255, so that no
+// failure looks like a success.
 int exit_code_of_process(int64_t code);
 
 // The place of a failure inside the program. Empty or 0 where unknown.
@@ -56,7 +56,7 @@ struct ReportPlace {
   uint32_t offset = 0;   // bytes into the binary (or into the module's code bytes)
   uint32_t line = 0;     // of the text, 1-based
   uint32_t column = 0;
-  std::string file = {};  // of a program in a language, as it names it
+  std::string file = {};  // for a program in a language, as the language names it
 };
 
 struct ReportError {
@@ -65,16 +65,16 @@ struct ReportError {
   ReportPlace place;
   std::string hint;
   std::vector<ReportPlace> backtrace;  // the callers of `place`, innermost first
-  std::string traceback = {};          // kRaised: as the language tells it
+  std::string traceback = {};          // kRaised: as the language prints it
 };
 
-// One form of a value: "text/plain", "image/png", …
+// One representation of a value: "text/plain", "image/png", …
 struct MimePart {
   std::string type;
   std::string data;  // text; bytes as base64
   bool is_base64 = false;
 };
-using RichValue = std::vector<MimePart>;  // the same value in several forms
+using RichValue = std::vector<MimePart>;  // the same value in several representations
 
 struct ReportFile {
   std::string path;
@@ -86,27 +86,28 @@ struct HostCallRecord {
   bool allowed = true;
   std::string error;      // "EACCES"; empty on success
   std::string reason;     // why it was refused or failed, in words
-  std::string grant;      // what would allow it
+  std::string grant;      // the grant that would allow it
   std::string arguments;  // bounded, for people: the URL, the path, the key
-  uint64_t bytes_in = 0;  // to the program
+  uint64_t bytes_in = 0;  // received by the program
   uint64_t bytes_out = 0;
   uint64_t latency_us = 0;
-  // Of a Linux sandbox: what a policy decides it by, whole (host/recorded_calls.h), for a receipt. Not rendered.
+  // For a Linux sandbox: the complete data that a policy decides by (host/recorded_calls.h), for a receipt. Not
+  // rendered.
   std::vector<std::string> decided_by = {};
 };
 
 struct ReportValue {
   std::string type;   // "i32"
   std::string value;  // decimal; "nan:0x…" where JSON has no number
-  uint64_t bits = 0;  // of i32, i64, f32, f64
+  uint64_t bits = 0;  // for i32, i64, f32, f64
 };
 
-// A call of a function of the embedder's that has no answer yet (sandbox/guest_functions.h, sandbox/own_function.h).
+// A call of an embedder's function that has no answer yet (sandbox/guest_functions.h, sandbox/own_function.h).
 struct WaitingCall {
   std::string name;
   std::string arguments, keywords;  // JSON: an array, an object
-  std::string object;               // the id of the object that it is a method of; "" for a function
-  // Of a program in WebAssembly: the arguments, which `arguments` has as they are in JSON, and what the function said of
+  std::string object;               // for a method: the id of its object; "" for a function
+  // For a WebAssembly program: the arguments, which are also in `arguments` as JSON, and the function's note about
   // the call.
   std::vector<ReportValue> values = {};
   std::string note = {};
@@ -114,22 +115,22 @@ struct WaitingCall {
 
 struct LimitReached {
   std::string name;    // as in the policy: "tasks"
-  uint64_t times = 0;  // something was refused or ended for it
+  uint64_t times = 0;  // how often the limit caused a refusal or an end
 };
 
 struct Report {
   Outcome outcome = Outcome::kOk;
   std::vector<ReportError> errors;   // the first is "error" in JSON; more only for diagnostics
   std::vector<ReportValue> results;  // the export's values
-  std::string result;                // what the program gave to io.result
-  RichValue value;                   // of a language: the last expression's
-  std::vector<RichValue> displays;   // what it showed on the way
-  std::vector<ReportFile> files;     // that the session has made or changed, by now
-  std::vector<std::string> kept;     // of those and of images, where they were written to on this machine
-  std::optional<int> exit_code;      // of a program that ended itself: sys.exit(3)
-  std::string answer;                // what it gave to agent.submit
+  std::string result;                // the argument of io.result
+  RichValue value;                   // for a language: value of the last expression
+  std::vector<RichValue> displays;   // values displayed during the turn
+  std::vector<ReportFile> files;     // that the session has created or changed so far
+  std::vector<std::string> kept;     // paths of files and images that were saved on this machine
+  std::optional<int> exit_code;      // for a program that exited by itself: sys.exit(3)
+  std::string answer;                // the argument of agent.submit
   bool submitted = false;
-  std::string stdout_text;  // of a Linux sandbox it may be no UTF-8
+  std::string stdout_text;  // may be invalid UTF-8 for a Linux sandbox
   std::string stderr_text;
   uint64_t fuel_used = 0;
   uint32_t cost_version = 0;
@@ -138,32 +139,33 @@ struct Report {
   double compile_us = 0;     // from the program's text or bytes to an instance
   double run_us = 0;
   std::vector<HostCallRecord> host_calls;
-  uint64_t output_bytes_cut = 0;                  // that the output limit had no room for
-  uint64_t host_calls_dropped = 0;                // made, but not in the list: it is bounded
-  std::optional<host::FlowReport> flows;          // where the policy has the trifecta rule
-  std::vector<WaitingCall> waits_for;             // of kWaiting
-  std::vector<uint8_t> snapshot;                  // of a frozen run; not rendered
-  std::optional<uint64_t> snapshot_bytes;         // when freezing was asked for; 0: the program ended before
-  std::string platform = {};                      // of a Linux sandbox: "trap", "kvm"
-  std::vector<LimitReached> limits_reached = {};  // of a Linux sandbox, also where the program went on
-  std::string kind_reason = {};                   // why it was one, where nobody said so
+  uint64_t output_bytes_cut = 0;           // dropped because of the output limit
+  uint64_t host_calls_dropped = 0;         // made, but not listed, since the list is bounded
+  std::optional<host::FlowReport> flows;   // if the policy has the trifecta rule
+  std::vector<WaitingCall> waits_for;      // for kWaiting
+  std::vector<uint8_t> snapshot;           // of a frozen run; not rendered
+  std::optional<uint64_t> snapshot_bytes;  // if freezing was requested; 0: the program ended before
+  std::string platform = {};               // for a Linux sandbox: "trap", "kvm"
+  std::vector<LimitReached> limits_reached =
+      {};                        // for a Linux sandbox, including limits after which the program continued
+  std::string kind_reason = {};  // why this kind of sandbox was chosen, unless it was requested
 };
 
-// As JSON has them, in an array.
+// As a JSON array, in the report's format.
 std::string json_of(const std::vector<ReportValue>& values);
 
-// What stands in a report for an error of Membrane's, and for a mistake in the program.
+// The report's entry for an error of Membrane, and for a mistake in the program.
 ReportError report_error(const Error& error);
 ReportError report_error(const Diagnostic& diagnostic);
-// Of a request for which nothing ran: kFailed for an internal error, else kInvalid.
+// For a request that ran nothing: kFailed for an internal error, else kInvalid.
 Report refusal(const Error& error);
 
-// For a terminal: outcome, error with place and hint, output, a table of host calls, costs. What the program wrote is
+// For a terminal: outcome, error with place and hint, output, a table of host calls, costs. Text from the program is
 // made printable (base/terminal.h).
 std::string render_text(const Report& report, bool colour);
 // One JSON object. `pretty` indents by two.
 std::string render_json(const Report& report, bool pretty);
-// For a model: what it needs to go on, within `max_bytes`; long parts are cut in the middle and say so.
+// For a model: what it needs to continue, within `max_bytes`; long parts are cut in the middle, with a note.
 std::string render_observation(const Report& report, size_t max_bytes);
 
 }  // namespace membrane::sandbox

@@ -84,7 +84,7 @@ TEST(Report, TextTellsAPerson) {
   EXPECT_NE(render_text(denied_report(), true).find('\x1b'), std::string::npos);
 }
 
-// Of two functions in turn, and of a denial among them.
+// Two functions in turn, with a denial among the calls.
 TEST(Report, ManyEqualCallsAreOneLineWhateverComesBetween) {
   Report report;
   for (int i = 0; i < 300; ++i) {

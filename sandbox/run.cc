@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "base/stop_scope.h"
-#include "engine/fuel.h"
-#include "engine/instance.h"
-#include "engine/snapshot.h"
+#include "engine/code/fuel.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
+#include "engine/freeze/snapshot.h"
 #include "host/dispatch.h"
 #include "host/link.h"
 #include "host/world.h"
@@ -16,8 +17,8 @@
 #include "sandbox/host_import.h"
 #include "sandbox/output_limit.h"
 #include "sandbox/replayed_grants.h"
+#include "sandbox/report_building.h"
 #include "sandbox/sandbox.h"
-#include "sandbox/telling.h"
 #include "sandbox/values.h"
 #include "sandbox/wasi_calls.h"
 #include "wasm/explain.h"
@@ -27,23 +28,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a WASI module exports, by the convention of its application ABI.
+// Exports of a WASI module, by the convention of its application ABI.
 constexpr std::string_view kCommandEntry = "_start";
 constexpr std::string_view kInitialize = "_initialize";
 
-// The function that the preprocessor's checked calls end with: not a capability, and not in the report.
+// The function that ends the preprocessor's checked calls: it is not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
   static const wasm::FuncType type{{wasm::ValType::kI32, wasm::ValType::kI32, wasm::ValType::kI32}, {}};
   return type;
 }
 
-// A run that is to be gone on with. Borrowed.
+// A frozen run to resume. Borrowed.
 struct Frozen {
   const engine::Snapshot& snapshot;
-  FrozenState& state;  // what was put into the run is taken out of it
+  FrozenState& state;  // its contents are moved into the run
 };
 
-// One run, from the text or a snapshot to the report. Each step leaves the report finished when it fails.
+// One run, from the text or a snapshot to the report. A step that fails leaves a complete report.
 class Run {
  public:
   Run(const Program& program, const RunOptions& options, const Frozen* frozen = nullptr)
@@ -56,10 +57,10 @@ class Run {
         world_(world_of(options, budget_)) {
     world_->bound(deadline_, options.cancel);
     report_.cost_version = engine::kCostVersion;
-    said_.input = program.input;
+    output_.input = program.input;
     if (!program.input.empty()) world_->note_input();
-    said_.output_limit_bytes = limits_.output_bytes;
-    hear_output(options, said_);
+    output_.output_limit_bytes = limits_.output_bytes;
+    forward_output(options, output_);
     if (options.freeze_after_fuel) report_.snapshot_bytes = 0;
     if (frozen != nullptr) take_up(frozen->state);
     if (options.freeze_after_fuel || !options.functions.empty()) amounts_at_start_ = world_->left();
@@ -102,7 +103,7 @@ class Run {
     return frozen_ == nullptr ? 0 : frozen_->snapshot.fuel_used();
   }
   void finish();
-  void tell_all();
+  void report_all();
 
   std::optional<HostImport> find_import(const wasm::Import& import);
   engine::HostAction call_host(const host::FunctionSpec& function, engine::HostCall& call);
@@ -135,7 +136,7 @@ class Run {
   }
   bool stop_invalid(const std::vector<Diagnostic>& diagnostics);
   bool stop_link(const engine::LinkError& error);
-  void tell_exit();
+  void report_exit();
   void stop_trapped(const engine::Trap& trap);
   void stop_paused(engine::RunState state);
   ReportPlace show_place(const engine::CodePlace& place) const;
@@ -148,29 +149,30 @@ class Run {
   std::shared_ptr<policy::Budget> budget_;
   Clock::time_point deadline_;
   std::unique_ptr<host::World> world_;
-  Conversation said_;
+  Conversation output_;
   Report report_;
 
-  lang::Loaded loaded_;  // the module is moved away; the way back to the author's text stays
+  lang::Loaded
+      loaded_;  // without the module, which is moved out; still maps places back to the author's text
   std::shared_ptr<engine::CompiledModule> compiled_;
   engine::Store store_;
   engine::Instance* instance_ = nullptr;
   std::optional<GuestInstance> guest_;
   std::optional<host::Dispatcher> dispatcher_;
   std::optional<engine::Execution> execution_;
-  bool reads_ahead_ = false;                         // all of the input, before the program starts
+  bool reads_ahead_ = false;                         // reads all of the input before the program starts
   std::unique_ptr<wasi::System> wasi_;               // null when the module imports nothing of WASI
-  engine::FunctionInstance* initializer_ = nullptr;  // _initialize, of a reactor
+  engine::FunctionInstance* initializer_ = nullptr;  // _initialize of a reactor
   engine::FunctionInstance* entry_ = nullptr;
   std::vector<engine::Value> arguments_;
   std::string entry_name_;
-  bool to_freeze_ = false;  // rather than end, when the fuel that it was given is used up
+  bool to_freeze_ = false;  // freeze, instead of ending, when the given fuel is used up
   bool resumed_ = false;
-  bool in_kept_call_ = false;  // the next call of an embedder's function is the one that it was frozen in
-  std::optional<WaitingCall> waits_for_;  // an embedder's function that answers later
+  bool in_kept_call_ = false;  // the next call of an embedder's function is the one in which it was frozen
+  std::optional<WaitingCall> waits_for_;  // the call of an embedder's function that answers later
   host::World::Amounts amounts_at_start_;
 
-  std::optional<Outcome> end_;                  // what a host call or the watch decided
+  std::optional<Outcome> end_;                  // decided by a host call or the watch
   std::optional<host::HostError> failed_call_;  // of a checked call, or of one without an errno
   uint32_t failed_line_ = 0;
 };
@@ -181,14 +183,14 @@ bool Run::stop_invalid(const std::vector<Diagnostic>& diagnostics) {
   return false;
 }
 
-// What a frozen run said and used comes before what it is going to.
+// Output and usage of a frozen run precede those of its continuation.
 void Run::take_up(const FrozenState& state) {
-  said_.stdout_text = state.stdout_text;
-  said_.stderr_text = state.stderr_text;
-  said_.result = state.result;
-  said_.answer = state.answer;
-  said_.submitted = state.submitted;
-  said_.written_bytes = state.written_bytes;
+  output_.stdout_text = state.stdout_text;
+  output_.stderr_text = state.stderr_text;
+  output_.result = state.result;
+  output_.answer = state.answer;
+  output_.submitted = state.submitted;
+  output_.written_bytes = state.written_bytes;
   world_->go_to(state.sources);
   world_->add_flows(state.flows);
   report_.fuel_used = fuel_before();
@@ -209,7 +211,7 @@ bool Run::load() {
   return scope.stopped() ? stop_compiling() : compiled;
 }
 
-// Also when there are findings: those that a stop leaves are none of the program's.
+// Also checked when there are findings: those caused by a stop are not the program's.
 bool Run::stop_compiling() {
   report_.errors = {compile_stop_error(*end_, limits_)};
   report_.outcome = *end_;
@@ -221,8 +223,8 @@ bool Run::compile() {
       lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
   if (!loaded) return stop_invalid(loaded.error());
   loaded_ = std::move(*loaded);
-  auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text(), options_.tier,
-                                                  options_.code_cache);
+  auto compiled =
+      engine::compile_module(std::move(loaded_.module), loaded_.text(), options_.tier, options_.code_cache);
   if (!compiled) return stop_invalid({loaded_.to_author(compiled.error())});
   compiled_ = std::move(*compiled);
   return true;
@@ -265,13 +267,13 @@ bool Run::link() {
   return instantiate(limits);
 }
 
-// With what it was given, or as it was frozen.
+// With the given config, or from the frozen state.
 Result<std::unique_ptr<wasi::System>> Run::make_wasi() {
   wasi::Config config;
   config.policy = &options_.policy;
   config.world.broker = &world_->broker();
   config.world.write = [this](host::Stream stream, std::string_view bytes, std::string_view text) {
-    return said_.write(stream, bytes, text);
+    return output_.write(stream, bytes, text);
   };
   config.world.stdin_comes_first = true;
   config.world.wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop(); }, ns); };
@@ -280,14 +282,14 @@ Result<std::unique_ptr<wasi::System>> Run::make_wasi() {
     MEMBRANE_ASSIGN(auto thawed,
                     wasi::System::thaw({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
                                        std::move(config)));
-    std::string().swap(frozen_->state.wasi);  // it may be as large as all of the program's files
+    std::string().swap(frozen_->state.wasi);  // frees it: it may be as large as all of the program's files
     if (!streams_input()) thawed->close_stdin();
     return thawed;
   }
   config.arguments.push_back(program_.name);
   config.arguments.insert(config.arguments.end(), program_.arguments.begin(), program_.arguments.end());
   config.environment = program_.environment;
-  config.stdin_text = said_.input;
+  config.stdin_text = output_.input;
   config.stdin_waits = streams_input();
   return wasi::System::create(std::move(config));
 }
@@ -299,7 +301,7 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
                                  : frozen_->snapshot.instantiate(store_, resolver, limits);
   if (!made) return stop_link(made.error());
   instance_ = *made;
-  guest_.emplace(*instance_, said_);
+  guest_.emplace(*instance_, output_);
   dispatcher_.emplace(*guest_, world_->broker());
   world_->bound_memory([this] { return guest_->host_memory().left_for_call(); });
   if (frozen_ == nullptr) return true;
@@ -308,7 +310,7 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
   if (wasi_ == nullptr || wasi_->account_to(*guest_)) return true;
   return stop(
       Outcome::kOutOfMemory, "exhausted",
-      "the memory limit has no room for what the program keeps in the host: its files, listings and answers",
+      "the memory limit has no room for the program's data in the host: its files, listings and answers",
       "Raise the memory limit to what it was when the program was frozen.");
 }
 
@@ -339,12 +341,12 @@ bool Run::stop_link(const engine::LinkError& error) {
 
 bool Run::must_stop() {
   if (options_.on_poll) options_.on_poll();
-  if (const auto asked = stop_asked_for(options_.cancel, deadline_)) end_ = asked;
+  if (const auto asked = stop_requested(options_.cancel, deadline_)) end_ = asked;
   return end_.has_value();
 }
 
 engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::HostCall& call) {
-  // A start function runs before there is anything to talk to only if nobody made it: link() did.
+  // A start function runs before anyone can talk to the guest only if link() did not create it.
   guest_->enter(call);
   const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
   if (outcome.end == host::CallEnd::kReturn)
@@ -374,9 +376,9 @@ engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& 
   OwnEnd end = has_waited ? options_.answer->give(function, *guest_, call) : function.call(*guest_, call);
   if (end.waits) return wait_for(function, call, *std::move(end.waits));
   const engine::HostAction action = end.action;
-  if (action == engine::HostAction::kOutOfFuel) {  // nothing was done, and the call will be made again
+  if (action == engine::HostAction::kOutOfFuel) {  // nothing was done, and the call will be repeated
     if (!has_waited) world_->give_back_host_call();
-    // The answer is forgotten: the bytes of such a run have no place for it.
+    // The answer is dropped: the bytes of such a run cannot include it.
     return has_waited && to_freeze_ ? wait_for(function, call, *frozen_->state.waits) : action;
   }
   record.latency_us = static_cast<uint64_t>(microseconds_since(start));
@@ -388,7 +390,7 @@ engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& 
   return action == engine::HostAction::kContinue && must_stop() ? engine::HostAction::kInterrupt : action;
 }
 
-// Pauses in front of the call, whose answer comes later; unless the run is to end.
+// Pauses before the call, whose answer comes later; unless the run must end.
 engine::HostAction Run::wait_for(const OwnFunction& function, engine::HostCall& call, std::string note) {
   if (must_stop()) return engine::HostAction::kInterrupt;
   waits_for_ = waiting_call(function, call, std::move(note));
@@ -396,7 +398,7 @@ engine::HostAction Run::wait_for(const OwnFunction& function, engine::HostCall& 
 }
 
 engine::HostAction Run::call_wasi(const wasi::Function& function, engine::HostCall& call) {
-  // On the real clock a poll may end before there is input, so what has come is fetched before it.
+  // On the real clock a poll may end before there is input, so available input is fetched before it.
   if (function.id == wasi::FunctionId::poll_oneoff && streams_input() && wasi_->stdin_is_waiting())
     fetch_input(std::chrono::milliseconds(0));
   WasiConsequence consequence = sandbox::call_wasi(*wasi_, function, *guest_, call);
@@ -412,7 +414,7 @@ engine::HostAction Run::call_wasi(const wasi::Function& function, engine::HostCa
 
 bool Run::streams_input() const { return options_.read_input && !reads_ahead_; }
 
-// Into what io.input gives.
+// Into the result of io.input.
 bool Run::read_whole_input() {
   for (bool is_end = false; !is_end;) {
     if (must_stop()) {
@@ -422,8 +424,8 @@ bool Run::read_whole_input() {
     }
     InputPiece piece = sandbox::read_input(options_.read_input, *world_, kInputPatience);
     is_end = piece.is_end;
-    said_.input += piece.bytes;
-    if (said_.input.size() > limits_.bytes_in)
+    output_.input += piece.bytes;
+    if (output_.input.size() > limits_.bytes_in)
       return stop(Outcome::kInvalid, "exhausted",
                   "the input has more than " + std::to_string(limits_.bytes_in) + " bytes",
                   "Give it less, or raise limits.bytes_in.");
@@ -431,14 +433,14 @@ bool Run::read_whole_input() {
   return true;
 }
 
-// Until there is input, or its end. False when the run is to end.
+// Waits for input, or its end. False when the run must end.
 bool Run::wait_for_input() {
   while (!must_stop())
     if (fetch_input(kInputPatience)) return true;
   return false;
 }
 
-// False when nothing has come.
+// False when nothing has arrived.
 bool Run::fetch_input(std::chrono::milliseconds patience) {
   const InputPiece piece = streams_input() ? sandbox::read_input(options_.read_input, *world_, patience)
                                            : InputPiece{.bytes = {}, .is_end = true};
@@ -447,7 +449,7 @@ bool Run::fetch_input(std::chrono::milliseconds patience) {
   return piece.is_end || !piece.bytes.empty();
 }
 
-// `(call $http.get! …)` met an errno: arguments are the errno, the function's name, the author's line.
+// `(call $http.get! …)` returned an errno: the arguments are the errno, the function's name, and the author's line.
 engine::HostAction Run::fail_checked_call(engine::HostCall& call) {
   guest_->enter(call);
   const auto code = static_cast<host::Errno>(call.arguments[0]);
@@ -488,26 +490,26 @@ bool Run::choose_entry() {
   return choose_initializer() && give_arguments();
 }
 
-// A reactor's _initialize comes before whatever else it exports; a command has none.
+// A reactor's _initialize runs before any other export; a command has none.
 bool Run::choose_initializer() {
   if (entry_name_ == kInitialize || entry_name_ == kCommandEntry) return true;
   initializer_ = instance_->find_function(kInitialize);
   if (initializer_ == nullptr) return true;
   const bool is_plain = initializer_->type->params.empty() && initializer_->type->results.empty();
-  if (!is_plain) initializer_ = nullptr;  // a function of that name, and no reactor's
+  if (!is_plain) initializer_ = nullptr;  // a function of that name, but not a reactor's
   return true;
 }
 
 bool Run::give_arguments() {
   const std::string& name = entry_name_;
   const std::vector<wasm::ValType>& params = entry_->type->params;
-  if (params.empty()) {  // what it is given, it reads with io.argument
-    said_.arguments = program_.arguments;
+  if (params.empty()) {  // the program reads its arguments with io.argument
+    output_.arguments = program_.arguments;
     return true;
   }
   if (params.size() != program_.arguments.size())
     return stop(Outcome::kInvalid, "wrong_argument_count",
-                "\"" + name + "\" takes " + std::to_string(params.size()) + " arguments, and was given " +
+                "\"" + name + "\" takes " + std::to_string(params.size()) + " arguments, but got " +
                     std::to_string(program_.arguments.size()),
                 "Give one value for each parameter.");
   for (size_t i = 0; i < params.size(); ++i) {
@@ -520,19 +522,19 @@ bool Run::give_arguments() {
 
 // -- freezing -------------------------------------------------------------------------------------------
 
-// Said before anything runs: a run that could not be frozen when the time comes would be lost.
+// Checked before anything runs, since a run that cannot be frozen in the end would be lost.
 bool Run::can_freeze() {
   if (!options_.freeze_after_fuel) return true;
   if (Status can = is_freezable(entry_, entry_name_); !can) return stop(Outcome::kInvalid, can.error());
   if (*options_.freeze_after_fuel < fuel_before())
     return stop(Outcome::kInvalid, "invalid_argument",
-                "the program is to be frozen after " + std::to_string(*options_.freeze_after_fuel) +
-                    " fuel, and has used " + std::to_string(fuel_before()) + " already",
-                "Fuel counts from the run's beginning: freeze it after more.");
+                "the program should be frozen after " + std::to_string(*options_.freeze_after_fuel) +
+                    " fuel, but has used " + std::to_string(fuel_before()) + " already",
+                "Fuel counts from the start of the run: freeze it after more.");
   return true;
 }
 
-// While `called` runs, which nobody but the run has called.
+// While `called` runs, which only the run itself has called.
 Status Run::is_freezable(const engine::FunctionInstance* called, std::string_view name) const {
   if (called->code == nullptr)
     return fail(ErrorCode::kUnsupported,
@@ -548,7 +550,7 @@ Status Run::is_freezable(const engine::FunctionInstance* called, std::string_vie
   return {};
 }
 
-// All but what WASI has.
+// Everything except the WASI state.
 FrozenState Run::state_at(RunPhase phase) const {
   const host::World::Amounts now = world_->left();
   const auto used = [](uint64_t before, uint64_t at_start, uint64_t left) {
@@ -561,13 +563,13 @@ FrozenState Run::state_at(RunPhase phase) const {
   state.entry = entry_name_;
   state.phase = phase;
   state.arguments = program_.arguments;
-  state.input = said_.input;
-  state.stdout_text = said_.stdout_text;
-  state.stderr_text = said_.stderr_text;
-  state.result = said_.result;
-  state.answer = said_.answer;
-  state.submitted = said_.submitted;
-  state.written_bytes = said_.written_bytes;
+  state.input = output_.input;
+  state.stdout_text = output_.stdout_text;
+  state.stderr_text = output_.stderr_text;
+  state.result = output_.result;
+  state.answer = output_.answer;
+  state.submitted = output_.submitted;
+  state.written_bytes = output_.written_bytes;
   state.heap_next = guest_->heap_next();
   state.memory_limit_was_hit = memory_limit_was_hit();
   state.sources = world_->position();
@@ -633,7 +635,8 @@ void Run::run_guest() {
     if (phase >= first) returned = returned && run_phase(phase);
   if (returned)
     for (const engine::Value& value : execution_->results()) report_.results.push_back(show_value(value));
-  // One that ended while a host call was owed, or worked for more than there was: the rest of its fuel pays.
+  // For a run that ended while it owed fuel for a host call, or that worked for more than it had: the rest of its
+  // fuel pays.
   uint64_t used = execution_->fuel_used();
   const uint64_t owed = execution_->fell_short() ? UINT64_MAX : execution_->fuel_owed();
   if (!is_kept()) used += std::min(owed, fuel - used);
@@ -671,7 +674,7 @@ bool Run::run_phase(RunPhase phase) {
   }
   switch (const engine::RunState state = execution_->resume()) {
     case engine::RunState::kFinished: return true;
-    case engine::RunState::kExited: tell_exit(); return false;
+    case engine::RunState::kExited: report_exit(); return false;
     case engine::RunState::kTrapped: stop_trapped(execution_->trap()); return false;
     default:
       if (state == engine::RunState::kOutOfFuel && (to_freeze_ || waits_for_)) freeze(phase);
@@ -680,11 +683,11 @@ bool Run::run_phase(RunPhase phase) {
   }
 }
 
-// What a run that waits is answered with must fit the call.
+// The answer for a waiting run must fit the call.
 bool Run::take_up_call() {
   if (!frozen_->state.waits) {
     if (options_.answer == nullptr) return true;
-    return stop(Outcome::kInvalid, "invalid_argument", "the run waits for no answer, and was given one",
+    return stop(Outcome::kInvalid, "invalid_argument", "the run waits for no answer, but was given one",
                 "Thaw it without an answer.");
   }
   const auto awaited = frozen_->snapshot.awaited();
@@ -693,18 +696,17 @@ bool Run::take_up_call() {
     if (awaited && import.kind == wasm::ExternKind::kFunc && import.index == *awaited)
       function = find_own(import);
   if (function == nullptr)
-    return stop(Outcome::kInvalid, "invalid_input",
-                "the run waits for a function that is not among those that were defined",
-                "Define it before the run is resumed. If it is there, the snapshot is damaged.");
+    return stop(Outcome::kInvalid, "invalid_input", "the run waits for a function that is not defined",
+                "Define it before the run is resumed. If it is defined, the snapshot is damaged.");
   if (options_.answer != nullptr)
     if (Status fits = options_.answer->check(*function); !fits) return stop(Outcome::kInvalid, fits.error());
   in_kept_call_ = true;
   return true;
 }
 
-// The program ended itself: with an exit code when it is one of WASI. Whether it failed for what was refused before only
-// the program knows; the report says what was refused.
-void Run::tell_exit() {
+// The program exited by itself: with an exit code if it is a WASI program. Only the program knows whether it failed
+// because of an earlier refusal; the report lists the refusals.
+void Run::report_exit() {
   if (!wasi_ || !wasi_->exit_code()) return;
   report_.exit_code = static_cast<int>(*wasi_->exit_code());
   const host::HostError* const denial = wasi_->last_denial();
@@ -716,7 +718,7 @@ void Run::tell_exit() {
                             {}});
 }
 
-// The innermost place is where it happened, the others are the callers.
+// The innermost place is where it happened, the others are callers.
 void Run::show_places(const std::vector<engine::CodePlace>& places, ReportError& error) const {
   if (places.empty()) return;
   error.place = show_place(places.front());
@@ -783,29 +785,29 @@ void Run::stop_paused(engine::RunState state) {
 }
 
 void Run::finish() {
-  tell_all();
+  report_all();
   limit_output(report_, limits_.output_bytes);
 }
 
-void Run::tell_all() {
+void Run::report_all() {
   if (wasi_ && guest_ && !is_kept()) {
     wasi_->finish(*guest_);
     for (host::CallRecord& record : wasi_->take_records()) dispatcher_->record(std::move(record));
     std::vector<ReportFile> files;
     for (const wasi::FileEntry& file : wasi_->written_files())
       if (file.type == wasi::FileType::kRegularFile) files.push_back({file.path, file.size});
-    tell_files(options_, *wasi_, std::move(files), report_);
+    report_files(options_, *wasi_, std::move(files), report_);
   }
-  report_.result = std::move(said_.result);
-  tell_conversation(std::move(said_), report_);
+  report_.result = std::move(output_.result);
+  report_output(std::move(output_), report_);
   report_.tokens_used = world_->tokens_used();
   report_.flows = world_->flow_report();
-  tell_unanswered(report_);
+  report_unanswered(report_);
   if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
-  tell_host_calls(*dispatcher_, report_);
-  tell_end_of_replay(*world_, report_);
+  report_host_calls(*dispatcher_, report_);
+  report_end_of_replay(*world_, report_);
 }
 
 }  // namespace
@@ -849,7 +851,7 @@ Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
   const auto deadline = start + std::chrono::milliseconds(options.policy.limits.wall_ms);
   std::optional<Outcome> stopped;
   const auto snapshot = [&] {
-    const StopScope scope([&] { return (stopped = stop_asked_for(options.cancel, deadline)).has_value(); });
+    const StopScope scope([&] { return (stopped = stop_requested(options.cancel, deadline)).has_value(); });
     return engine::Snapshot::read(bytes, options.tier, options.code_cache);
   }();
   if (stopped) {

@@ -4,12 +4,13 @@
 
 #include "base/base64.h"
 #include "base/hex.h"
-#include "engine/fuel.h"
-#include "engine/used_pages.h"
+#include "engine/code/fuel.h"
+#include "engine/memory/used_pages.h"
 #include "host/read_json.h"
 #include "sandbox/output_limit.h"
 #include "sandbox/replayed_grants.h"
 #include "sandbox/session_impl.h"
+#include "sandbox/turn_inputs.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -19,7 +20,7 @@ using Json = nlohmann::json;
 constexpr uint32_t kFreshBytes = 32;
 constexpr size_t kInputBlockBytes = 65536;
 
-// Null: UTC, as the template has it.
+// Null: UTC, as in the template.
 Json words_of_zone(const host::TimeZone* zone) {
   if (zone == nullptr) return nullptr;
   return {{"name", zone->name}, {"tzif_base64", base64_encode(zone->tzif)}};
@@ -31,16 +32,16 @@ bool are_alike(const std::shared_ptr<const host::TimeZone>& one,
   return one->name == other->name && one->tzif == other->tzif;
 }
 
-// The language has to have local time, and to take the zone's rules.
+// The language must have local time, and accept the zone's rules.
 Status check_time_zone(const Template& of, const RunOptions& options) {
   if (options.time_zone == nullptr || of.interpreter().asks()) return {};
   return fail(ErrorCode::kUnsupported, "programs in " + of.package().name + " have no time zone but UTC",
-              "Leave the time zone out, or use Python or JavaScript.");
+              "Remove the time zone, or use Python or JavaScript.");
 }
 
 std::unexpected<Error> nothing_to_abandon() {
   return fail(ErrorCode::kInvalidArgument, "no turn of the session waits or is paused",
-              "There is nothing to give up: a turn that runs is stopped by cancel().");
+              "There is nothing to abandon: a turn that runs is stopped by cancel().");
 }
 
 }  // namespace
@@ -51,14 +52,14 @@ std::optional<Outcome> Session::Impl::must_stop() const {
   if (repeats_ != nullptr) return std::nullopt;
   if (options_.on_poll) options_.on_poll();
   if (!input_problem_.empty()) return Outcome::kInvalid;
-  return stop_asked_for(cancel_, deadline_);
+  return stop_requested(cancel_, deadline_);
 }
 
 void Session::Impl::begin_turn(const Turn& turn) {
   const policy::Limits& limits = options_.policy.limits;
   if (!options_.budget) budget_->set(policy::Resource::kFuel, limits.fuel);
   world_->refill(limits);
-  if (!turn.input.empty()) world_->note_input();
+  if (gives_input(turn, options_)) world_->note_input();
   turn_ = turn;
   cancel_ = turn.cancel != nullptr ? turn.cancel : options_.cancel;
   on_stdout_ = turn.on_stdout;
@@ -76,7 +77,7 @@ void Session::Impl::begin_turn(const Turn& turn) {
   begin_part();
 }
 
-// What a turn came to is held until the next one, which has its memory.
+// A turn's result is held until the next turn, which reuses its memory.
 void Session::Impl::forget_result() {
   calls_.reset();
   result_.reset();
@@ -98,14 +99,14 @@ void Session::Impl::begin_part() {
   if (!options_.budget) budget_->set_deadline(wall_end);
   deadline_ = std::min(wall_end, budget_->deadline());
   world_->bound(deadline_, cancel_);
-  said_ = Conversation();
-  said_.output_limit_bytes = output_left();
-  hear_output(options_, said_);
-  if (on_stdout_) said_.on_stdout = on_stdout_;
-  if (on_stderr_) said_.on_stderr = on_stderr_;
+  output_ = Conversation();
+  output_.output_limit_bytes = output_left();
+  forward_output(options_, output_);
+  if (on_stdout_) output_.on_stdout = on_stdout_;
+  if (on_stderr_) output_.on_stderr = on_stderr_;
 }
 
-// Not what a library unpacks for itself.
+// Without files that a library unpacks for itself.
 std::vector<ReportFile> Session::Impl::files() const {
   std::vector<ReportFile> files;
   for (const wasi::FileEntry& file : body_->system().written_files())
@@ -114,21 +115,24 @@ std::vector<ReportFile> Session::Impl::files() const {
   return files;
 }
 
-// A program that reads code alone has no way to the rest of a turn.
+// A program that reads only code has no access to the rest of a turn.
 Status Session::Impl::check(const Turn& turn) const {
   if (runs_)
     return fail(ErrorCode::kInvalidArgument, "a turn of the session is running",
-                "Run this after it: what a turn calls cannot run another turn of its session.");
+                "Run this afterwards: a function called by a turn cannot run another turn of its session.");
   if (const auto calls = waits_for(); !calls.empty())
-    return fail(
-        ErrorCode::kInvalidArgument, "the session waits for the answer to its call of " + calls[0].name,
-        "Answer the call: resume(). Or give it up: abandon() takes the session back to before its turn.");
+    return fail(ErrorCode::kInvalidArgument,
+                "the session waits for the answer to its call of " + calls[0].name,
+                "Answer the call: resume(). Or abandon() it, which returns the session to its state before "
+                "the turn.");
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
-                "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
+                "Resume it (go_on(); in membrane repl :go), or work in a fork from before it.");
   if (turn.only_checks && !template_->interpreter().checks())
-    return fail(ErrorCode::kUnsupported, template_->package().name + " checks no text without running it",
+    return fail(ErrorCode::kUnsupported,
+                template_->package().name + " cannot check a text without running it",
                 "Run it, or check it with a tool of the language.");
+  MEMBRANE_TRY(check_inputs(turn, *template_));
   const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();
   const bool takes_input = template_->interpreter().asks();
   const bool has_no_input = turn.input.empty() && !turn.read_input;
@@ -161,8 +165,8 @@ Report Session::Impl::exec(const Turn& turn) {
   });
 }
 
-// Over the files that earlier turns left. It begins where it first reads, unless it could find there what it would not
-// have found: other arguments, or granted directories.
+// Over the files that earlier turns left. It starts where it first reads, unless something could differ there: other
+// arguments, or granted directories.
 Status Session::Impl::start_program(const Turn& turn) {
   std::vector<std::string> arguments = wasi_config(*template_, options_.policy).arguments;
   arguments.insert(arguments.end(), turn.arguments.begin(), turn.arguments.end());
@@ -178,7 +182,7 @@ Status Session::Impl::start_program(const Turn& turn) {
 
 Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
   if (!body_->is_paused() || runs_)
-    return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Begin one with exec()."});
+    return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Start one with exec()."});
   world_->go_on();
   begin_part();
   return run_part([&](uint64_t fuel) {
@@ -188,7 +192,7 @@ Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
 
 Report Session::Impl::resume(std::vector<FunctionAnswer> answers) {
   if (!body_->is_paused() || !calls_)
-    return refusal({ErrorCode::kInvalidArgument, "no turn waits for a function", "Begin one with exec()."});
+    return refusal({ErrorCode::kInvalidArgument, "no turn waits for a function", "Start one with exec()."});
   if (!fill_in(*calls_, std::move(answers)))
     return refusal({ErrorCode::kInvalidArgument, "there are more answers than calls that wait", ""});
   return go_on(std::nullopt);
@@ -227,16 +231,16 @@ Report Session::Impl::run_part(const std::function<bool(uint64_t fuel)>& run) {
   report.tokens_used = world_->tokens_used() - tokens_before;
   const bool is_paused = body_->is_paused();
   if (is_paused) report.outcome = body_->awaits_answer() ? Outcome::kWaiting : Outcome::kFrozen;
-  else if (returned && result_) tell_result(report);
-  else if (!returned || !template_->interpreter().reads()) tell_stop(report);
-  tell_rest(report);
-  is_changed_ = !restarts || is_paused;  // a program that has ended leaves files only
+  else if (returned && result_) report_result(report);
+  else if (!returned || !template_->interpreter().reads()) report_stop(report);
+  report_rest(report);
+  is_changed_ = !restarts || is_paused;  // a program that has ended leaves only files
   for (FunctionCall& call : waits_for())
     report.waits_for.push_back({call.name, call.arguments, call.keywords, call.object});
   if (is_paused) {
     asks_others_ = true;
   } else if (!returned || report.outcome == Outcome::kOutOfMemory) {
-    if (const Status back = go_back(); !back) tell_lost_steps(back.error(), report);
+    if (const Status back = go_back(); !back) report_lost_steps(back.error(), report);
   } else if (can_be_repeated()) {
     add_step(report.fuel_used);
   } else {
@@ -250,7 +254,7 @@ Report Session::Impl::run_part(const std::function<bool(uint64_t fuel)>& run) {
 host::HostResult<std::string> Session::Impl::next() {
   if (repeats_ != nullptr) return repeats_->request;
   if (!turn_) {
-    asks_others_ = true;  // run again, it would be given its own request
+    asks_others_ = true;  // repeated, it would get its own request
     return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   }
   Json request = {{"code", turn_->code},
@@ -263,13 +267,16 @@ host::HostResult<std::string> Session::Impl::next() {
   if (has_input() && turn_->input.empty()) request["input_waits"] = true;
   if (turn_input_) request["input_is_new"] = true;
   if (turn_->declares_calls) request["declares_calls"] = true;
-  if (!has_been_told(functions_, given_functions())) {
-    MEMBRANE_ASSIGN(request["functions"],
+  if (!covers_description(functions_, given_functions())) {
+    MEMBRANE_ASSIGN(Json description,
                     host::read_json_for_guest(options_.guest_functions->description, "the functions"));
-    functions_ = given_functions();
+    if (describes_values(functions_)) description.erase("values");
+    request["functions"] = std::move(description);
+    functions_ = add_description(functions_, given_functions());
   }
   if (!are_alike(time_zone_, options_.time_zone)) request["zone"] = words_of_zone(options_.time_zone.get());
   time_zone_ = options_.time_zone;
+  const std::string inputs = turn_->inputs.empty() || turn_->only_checks ? "" : json_of_inputs(turn_->inputs);
   turn_.reset();
   if (needs_entropy_) {
     MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
@@ -278,11 +285,13 @@ host::HostResult<std::string> Session::Impl::next() {
     needs_entropy_ = false;
   }
   request_ = json_text(request);
+  // As they were given: a JSON object of the library's would put their members in another order.
+  if (!inputs.empty()) request_.replace(request_.size() - 1, 1, ",\"inputs\":" + inputs + '}');
   return request_;
 }
 
-// In blocks whose size does not depend on how the source delivers, so that the program sees the same at every run. Input of a
-// turn alone comes from somebody who may wait for what the program says to it, and is not gathered.
+// In blocks whose size does not depend on how the source delivers, so that the program sees the same in every run. A
+// turn's own input may come from someone who waits for the program's output, and is not collected into blocks.
 host::HostResult<std::string> Session::Impl::read_input() {
   asks_others_ = true;
   std::string block = std::exchange(input_ahead_, {});
@@ -319,8 +328,8 @@ std::function<bool()> Session::Impl::input_giver() {
   };
 }
 
-// Real entropy goes through the journal, so that a replay has the same. A turn that may make no host call has it all the
-// same: it did not ask for it.
+// Real entropy goes through the journal, so that a replay gets the same. A turn without host calls left gets it all
+// the same: it did not request it.
 host::HostResult<std::string> Session::Impl::fresh_entropy() {
   if (options_.policy.random.real) {
     auto journaled = world_->broker().random_bytes(kFreshBytes);
@@ -359,7 +368,7 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_functions(std:
   if (!calls_ || calls_->calls != calls) {
     std::vector<FunctionAnswer> answers =
         answer_paid_calls(*options_.guest_functions, *world_, calls,
-                          [this] { return stop_asked_for(cancel_, deadline_).has_value(); });
+                          [this] { return stop_requested(cancel_, deadline_).has_value(); });
     calls_ = KeptCalls{std::move(calls), std::move(answers)};
   }
   if (may_wait && is_waiting(*calls_)) return JsonAnswer{{}, host::CallEnd::kWaits};
@@ -372,14 +381,14 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_functions(std:
   std::string text = write_function_answers(answered.answers);
   if (text.size() > memory.left_to_keep() || text.size() > memory.left_for_call())
     return host::refuse(host::Errno::kNoMemory,
-                        "the answers of " + std::to_string(text.size()) + " bytes have no room");
+                        "the answers of " + std::to_string(text.size()) + " bytes do not fit");
   return JsonAnswer{std::move(text)};
 }
 
 void Session::Impl::note_answer(const std::string& text) {
   if (asks_others_) return;
   if (steps_bytes_ + answers_bytes_ + text.size() > kStepsBytes) {
-    asks_others_ = true;  // too much to keep: the turn is no step
+    asks_others_ = true;  // too much to store: the turn cannot be repeated as a step
     answers_.clear();
     return;
   }
@@ -403,9 +412,9 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
   MEMBRANE_ASSIGN(Json result, host::read_json_for_guest(request, "the result",
                                                          {.bytes = host::Door::kMaxRequestBytes,
                                                           .memory_bytes = memory.left_for_call()}));
-  if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is no JSON object");
+  if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is not a JSON object");
   const uint64_t bytes = size_of_result(measure_json(request));
-  // Files may have taken all the room: how the turn ended can be told all the same.
+  // Even if files have taken all the room, the way that the turn ended can be reported.
   constexpr uint64_t kAlwaysTaken = 16u << 10;
   const bool has_room = memory.keep(kResult, bytes) ||
                         (bytes <= kAlwaysTaken && (memory.keep_what_is_there(kResult, bytes), true));
@@ -417,7 +426,7 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
   return {};
 }
 
-// -- the face -----------------------------------------------------------------------------------------------------
+// -- the interface -------------------------------------------------------------------------------------------------
 
 Status Session::abandon() { return nothing_to_abandon(); }
 
@@ -429,7 +438,7 @@ class Session::Local final : public Session {
   Report go_on(std::optional<uint64_t> pause_at_fuel) override { return impl_->go_on(pause_at_fuel); }
   void end(Report& report) override {
     end_replay(*impl_->world_, report);
-    if (const auto& divergence = impl_->world_->divergence()) tell_divergence(*divergence, "turns", report);
+    if (const auto& divergence = impl_->world_->divergence()) report_divergence(*divergence, "turns", report);
   }
   Report resume(std::vector<FunctionAnswer> answers) override { return impl_->resume(std::move(answers)); }
   Status abandon() override { return impl_->abandon(); }

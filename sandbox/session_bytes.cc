@@ -1,7 +1,7 @@
-// A session as bytes, and from them (session_state.h).
+// Converts a session to bytes, and back (session_state.h).
 
-#include "engine/image_changes.h"
-#include "engine/used_pages.h"
+#include "engine/freeze/image_changes.h"
+#include "engine/memory/used_pages.h"
 #include "sandbox/session_impl.h"
 
 namespace membrane::sandbox {
@@ -59,12 +59,12 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   return kept;
 }
 
-// What stands in the same words of a session and of its forks.
+// What is written alike for a session and for its forks.
 Result<SessionState> Session::Impl::begin_to_keep(const wasi::System& system, KeptBytes& bytes) {
   if (world_->has_store_in_memory())
     return fail(ErrorCode::kUnsupported,
-                "the session has used a key-value store in memory, which is not kept",
-                "Grant one in a file (--allow kv:PATH), which is found again.");
+                "the session has used a key-value store in memory, which is not saved",
+                "Grant one in a file (--allow kv:PATH), which is reopened.");
   MEMBRANE_ASSIGN(const Image image, capture());
   SessionState state;
   state.template_name = template_->package().name;
@@ -98,7 +98,7 @@ Result<std::vector<uint8_t>> Session::Impl::keep() {
 
 Result<std::vector<uint8_t>> Session::Impl::keep_fork(uint64_t number) {
   if (body_->is_paused())
-    return fail(ErrorCode::kUnsupported, "a turn of the session is paused", "Let it go on first.");
+    return fail(ErrorCode::kUnsupported, "a turn of the session is paused", "Resume it first.");
   KeptBytes bytes;
   const ForkPlace place = place_of_fork(number);
   MEMBRANE_ASSIGN(const auto system, fork_system(body_->system(), place.number, options_.policy, world()));
@@ -123,7 +123,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
   const bool waits = place.waits != kNowhere;
   if ((waits && !can_wait) || (!waits && interpreter.reads()) ||
       (place.waits == kAsTheTemplate && template_->waiting() == nullptr))
-    return damaged_session("its program does not wait so");
+    return damaged_session("its program cannot wait in this state");
   Checkpoint made;
   if (!place.changes.empty()) {
     const auto limits = language_instance_limits(options_.policy.limits, template_->image());
@@ -143,7 +143,7 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
   return made;
 }
 
-// Frames that are not the template's can be forged.
+// Frames that are not the template's may be forged.
 Status Session::Impl::check_waiting(const KeptPlace& place, const std::shared_ptr<const Waiting>& waiting) {
   if (place.waits != KeptPlace::Waits::kInItsFrames) return {};
   return body_->check(*waiting, language_execution_limits(options_.policy.limits));
@@ -154,7 +154,8 @@ Status Session::Impl::restore(const SessionState& state) {
   if (state.template_identity != identity)
     return fail(
         ErrorCode::kInvalidInput,
-        "the session is of another template (" + state.template_name + "), or of another version of it",
+        "the session is of another template (" + state.template_name +
+            "), or of another version of that template",
         "Restore it with the template that it was kept with: the same language, packages and modules.");
   MEMBRANE_ASSIGN(Checkpoint place, restore_place(state.place));
   is_changed_ = place.image != nullptr;
@@ -180,8 +181,8 @@ Status Session::Impl::restore(const SessionState& state) {
   return state.pause ? restore_pause(*state.pause) : Status();
 }
 
-// What was kept has drawn from its streams: those of another seed follow from where they stood, so that nothing comes twice. Gives
-// the place in the seed's own stream, which is far from where others can come to.
+// A saved session has drawn from its streams: a different seed gives streams derived from their state, so that no
+// number repeats. Returns a position in the seed's own stream that is far from any that others can reach.
 uint64_t Session::Impl::begin_streams_anew(const RandomStream::Key& key) {
   body_->system().reseed(key);
   fresh_ = RandomStream(host::key_of_both(fresh_, key));
@@ -192,7 +193,7 @@ uint64_t Session::Impl::begin_streams_anew(const RandomStream::Key& key) {
 Status Session::Impl::restore_pause(const KeptPause& pause) {
   if (pause.result) {
     MEMBRANE_ASSIGN(Json result, read_json(*pause.result, "the result of its turn"));
-    if (!result.is_object()) return damaged_session("the result of its turn is no object");
+    if (!result.is_object()) return damaged_session("the result of its turn is not an object");
     const JsonSize size = measure_json(*pause.result);
     result_ = std::move(result);
     result_bytes_ = std::max(pause.result_bytes, size_of_result(size));

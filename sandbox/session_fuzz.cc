@@ -1,10 +1,10 @@
-// Arbitrary bytes as a session that was kept, of a small program that reads its turns as input and stands in the middle
-// of its call: with its checksum made right, refused, or a session that takes a turn, ends it by its limits, and is kept
-// again. No crash, no hang, no leak.
+// Arbitrary bytes as a saved session of a small program that reads its turns as input and is in the middle of its
+// call: with a corrected checksum they are refused, or give a session that takes a turn, ends it by its limits, and
+// is saved again. No crash, no hang, no leak.
 //
-// The input: edits of five bytes each, an offset (4 bytes, modulo the size) and the byte to be written, in a good session
-// between two turns or, when the first byte of the input is odd, in one that is paused. Its last bytes, that make no
-// edit, are how many are cut from the session's end.
+// The input: edits of five bytes each, an offset (4 bytes, modulo the size) and the byte to write, in a valid
+// session between two turns or, when the first byte of the input is odd, in one that is paused. Remaining bytes that
+// make no edit give the number of bytes to cut from the session's end.
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,8 +24,8 @@ using namespace membrane;
 using namespace membrane::sandbox;
 namespace fs = std::filesystem;
 
-// Adds the bytes that it reads to a sum in a local, a global and memory, calls through a table that it changes, opens a
-// file at a line's end, and prints.
+// Adds the bytes that it reads to a sum in a local, a global and memory, calls through a table that it changes,
+// opens a file at the end of a line, and prints.
 constexpr std::string_view kProgram = R"((module
   (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))

@@ -1,5 +1,6 @@
-// A session in this process: what it holds, and what stands between its program and the outside. session.cc runs its turns,
-// session_report.cc says what a turn came to, session_steps.cc forks it and takes turns back, session_bytes.cc keeps it.
+// A session in this process: its state, and the layer between its program and the outside. session.cc runs its
+// turns, session_report.cc reports their results, session_steps.cc forks it and undoes turns, session_bytes.cc saves
+// it.
 //
 // Threads: one at a time.
 #pragma once
@@ -21,21 +22,21 @@
 #include "sandbox/file_requests.h"
 #include "sandbox/guest_functions.h"
 #include "sandbox/language_limits.h"
+#include "sandbox/report_building.h"
 #include "sandbox/session.h"
 #include "sandbox/session_state.h"
-#include "sandbox/telling.h"
 #include "sandbox/wasi_calls.h"
 
 namespace membrane::sandbox {
 
-// Numbers that tell apart what is forked from one stream of randomness: forks of the session have their own, below.
-constexpr uint64_t kOfSteps = 1ull << 63;     // a step back, and the number of its turn
+// Numbers that distinguish streams forked from one stream of randomness; forks of the session use lower ones.
+constexpr uint64_t kOfSteps = 1ull << 63;     // for a step back; plus the number of its turn
 constexpr uint64_t kOfFresh = UINT64_MAX;     // the stream of fresh entropy
-constexpr uint64_t kOfPlace = kOfFresh - 1;   // where the seed's own stream begins anew
-constexpr uint64_t kOfPrograms = 1ull << 62;  // a program that a turn starts, and the number of the turn
+constexpr uint64_t kOfPlace = kOfFresh - 1;   // where the seed's own stream restarts
+constexpr uint64_t kOfPrograms = 1ull << 62;  // for a program that a turn starts; plus the number of the turn
 constexpr uint64_t kOfCompletions = kOfPrograms - 2;
 
-// Of the requests and answers of turns that are run again for a step back.
+// Bound on the requests and answers of turns that are repeated for a step back.
 constexpr size_t kStepsBytes = 1u << 20;
 
 class Session::Impl final : public host::DoorSession {
@@ -52,7 +53,7 @@ class Session::Impl final : public host::DoorSession {
   using Zone = std::shared_ptr<const host::TimeZone>;          // null: UTC
   Status begin(std::unique_ptr<wasi::System> system, const Image& image,
                std::shared_ptr<const Waiting> waiting) {
-    auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
+    auto body = std::make_unique<Body>(Body::Surroundings{.output = &output_,
                                                           .broker = &world_->broker(),
                                                           .session = this,
                                                           .interpreter = &template_->interpreter(),
@@ -62,7 +63,7 @@ class Session::Impl final : public host::DoorSession {
                                        std::move(system));
     const auto limits = language_instance_limits(options_.policy.limits, template_->image());
     if (image == nullptr && waiting == nullptr && template_->waiting() != nullptr) {
-      MEMBRANE_TRY(body->begin(template_->image().module(), limits));  // from its start
+      MEMBRANE_TRY(body->begin(template_->image().module(), limits));  // from the module's start
     } else {
       MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image, limits, std::move(waiting)));
     }
@@ -78,7 +79,7 @@ class Session::Impl final : public host::DoorSession {
         .broker = &world_->broker(),
         .device = [this](std::string_view request) { return body_->answer(request); },
         .write = [this](host::Stream stream, std::string_view bytes,
-                        std::string_view text) { return said_.write(stream, bytes, text); },
+                        std::string_view text) { return output_.write(stream, bytes, text); },
         .wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop().has_value(); }, ns); },
         .sleeping = sleeping(),
         .sleep =
@@ -97,7 +98,7 @@ class Session::Impl final : public host::DoorSession {
     }
     return kByClock;
   }
-  // Of the seeded streams, where the embedder has given it.
+  // The key of the seeded streams, if the embedder has given one.
   [[nodiscard]] std::optional<RandomStream::Key> key_given() const {
     return options_.sources != nullptr ? options_.sources->key : std::nullopt;
   }
@@ -123,7 +124,7 @@ class Session::Impl final : public host::DoorSession {
   host::HostResult<std::string> read_input() override;
   host::HostResult<std::string> read_file(std::string_view path) override {
     asks_others_ = true;
-    constexpr uint64_t kForms = 4;  // as it is read, and as JSON in a string that grows
+    constexpr uint64_t kForms = 4;  // as read, and as JSON in a growing string
     const uint64_t most = body_->guest().host_memory().left_for_call() / kForms;
     return body_->system().load_file(body_->guest(), path,
                                      std::min(options_.policy.limits.module_bytes, most));
@@ -141,7 +142,7 @@ class Session::Impl final : public host::DoorSession {
   using Clock = std::chrono::steady_clock;
   using Json = nlohmann::json;
 
-  // To go back to.
+  // A state to return to.
   struct Checkpoint {
     Image image;
     std::unique_ptr<wasi::System> system;
@@ -149,14 +150,14 @@ class Session::Impl final : public host::DoorSession {
     Zone time_zone;
     std::string functions;
   };
-  // A turn that asked nobody but its session and functions of the embedder: from the same place, and with the same answers of
-  // theirs, it comes to the same again.
+  // A turn that made requests only to its session and to functions of the embedder: from the same state, with the
+  // same answers, it gives the same result.
   struct Step {
     std::string request;
     std::vector<std::string> answers;
     uint64_t fuel;
   };
-  // What the bytes of a session borrow while they are written.
+  // Data that the bytes of a session borrow while they are written.
   using KeptBytes = std::deque<std::vector<uint8_t>>;
   Status start_program(const Turn& turn);
   void record_calls(const KeptCalls& calls, double latency_us);
@@ -172,12 +173,12 @@ class Session::Impl final : public host::DoorSession {
   bool repeat_steps();
   [[nodiscard]] RunOptions unheard_options() const;
   [[nodiscard]] bool can_be_repeated() const;
-  // Files that the owner has changed are no step.
+  // Changes that the owner made to files cannot be repeated as a step.
   void forget_origin() {
     if (!body_->is_paused()) origin_.reset();
   }
   Result<Image> capture();
-  // The instance is as this image until it runs; null: as nobody has captured yet.
+  // The instance equals this image until it runs; null: it has not been captured yet.
   void stands_as(Image image) {
     as_it_stands_ = std::move(image);
     changes_as_it_stands_.reset();
@@ -185,9 +186,9 @@ class Session::Impl final : public host::DoorSession {
   Result<std::span<const uint8_t>> changes_of(const Image& image, KeptBytes& bytes);
   Result<std::unique_ptr<wasi::System>> fork_system(const wasi::System& system, uint64_t number,
                                                     const policy::Policy& policy, wasi::World world) const;
-  // Where the randomness and the clock of a fork begin.
+  // The starting position of a fork's randomness and clock.
   struct ForkPlace {
-    uint64_t number;  // among all that is made of a template
+    uint64_t number;  // unique among everything made from a template
     RandomStream fresh;
     host::LocalBroker::Position sources;
   };
@@ -204,7 +205,7 @@ class Session::Impl final : public host::DoorSession {
   Status restore_pause(const KeptPause& pause);
   Status go_back();
   std::optional<Outcome> must_stop() const;
-  // Whether the program may ask for input that the options read.
+  // Whether the program may request input that the options read.
   [[nodiscard]] bool has_input() const { return (turn_input_ || options_.read_input) && !input_is_over_; }
   void forget_result();
   void end_input_of_turn();
@@ -213,80 +214,83 @@ class Session::Impl final : public host::DoorSession {
   [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
   void begin_part();
-  // What the output limit has left for the turn: its parts have one account.
+  // What remains of the output limit for the turn: its parts share one account.
   [[nodiscard]] uint64_t output_left() const {
     const uint64_t limit = options_.policy.limits.output_bytes;
     return limit - std::min(limit, output_of_turn_bytes_);
   }
-  // A part of a turn, to its end or a pause: `run` is given its fuel, and says whether the turn returned.
+  // Runs a part of a turn, to its end or a pause: `run` gets the part's fuel, and returns whether the turn returned.
   Report run_part(const std::function<bool(uint64_t fuel)>& run);
-  // The hint, and what is left of the session, for who gives it another turn.
+  // Appends to the hint what state the session is in, for a caller that can run another turn.
   [[nodiscard]] std::string and_goes_on(std::string hint) const {
     if (options_.is_single_turn) return hint;
-    return (hint.empty() ? "" : std::move(hint) + " ") + "The session stands as it did before this turn.";
+    return (hint.empty() ? "" : std::move(hint) + " ") + "The session is as it was before this turn.";
   }
-  // The result is kept until the turn is over, and the report copies its texts twice: as a value and as the result.
+  // The result is kept until the turn has ended, and the report copies its texts twice: as a value and as the
+  // result.
   static uint64_t size_of_result(const JsonSize& size) {
     constexpr uint64_t kCopies = 2;
     return size.kept_bytes() + kCopies * size.string_bytes;
   }
-  void tell_result(Report& report);
-  void tell_error(const Json& error, Report& report);
-  // Of the program's own tree.
+  void report_result(Report& report);
+  void report_language_error(const Json& error, Report& report);
+  // In the program's own tree.
   [[nodiscard]] bool is_missing_directory(const std::string& path) {
     const auto there = wasi::act_on_files(body_->system(), {.path = path});
     return !there && there.error().code == host::Errno::kNotFound;
   }
-  void tell_stop(Report& report);
-  static void tell_lost_steps(const Error& error, Report& report);
-  void tell_places(ReportError& error);
+  void report_stop(Report& report);
+  static void report_lost_steps(const Error& error, Report& report);
+  void report_places(ReportError& error);
   [[nodiscard]] std::string memory_limit() const;
-  void tell_rest(Report& report);
+  void report_rest(Report& report);
   [[nodiscard]] ReportPlace place(const engine::CodePlace& at) const;
 
   std::shared_ptr<const Template> template_;
   RunOptions options_;
   std::shared_ptr<policy::Budget> budget_;
   std::unique_ptr<host::World> world_;
-  Conversation said_;
+  Conversation output_;
   std::unique_ptr<Body> body_;
-  RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
+  RandomStream fresh_;  // numbers that turns got from it are never given out again, however the turns end
 
   std::optional<KeptCalls> calls_;  // that the turn waits for, or that were answered while it was paused
-  bool completes_ = false;          // its turn is to say which names there are
-  std::optional<Turn> turn_;        // until it was asked for
-  const std::atomic<bool>* cancel_ = options_.cancel;            // of the turn
-  std::function<void(std::string_view)> on_stdout_, on_stderr_;  // that the turn came with
-  // A place to go back to, while a turn runs or is paused: the turn began where steps_ lead from there. Between two turns
-  // it is kept for the next one, or is not there.
+  bool completes_ = false;          // the turn only completes a name
+  std::optional<Turn> turn_;        // until the program has requested it
+  const std::atomic<bool>* cancel_ = options_.cancel;            // for the turn
+  std::function<void(std::string_view)> on_stdout_, on_stderr_;  // passed with the turn
+  // The state to return to, while a turn runs or is paused: the turn started where steps_ lead from there. Between
+  // two turns it is kept for the next one, or absent.
   std::optional<Checkpoint> origin_;
   std::vector<Step> steps_;
   uint64_t steps_fuel_ = 0;
   size_t steps_bytes_ = 0;
-  std::vector<std::string> answers_;  // of the embedder's functions to the turn, unless it asks others
+  std::vector<std::string>
+      answers_;  // answers of the embedder's functions to the turn, unless it makes other requests
   size_t answers_bytes_ = 0;
-  const Step* repeats_ = nullptr;  // that is run again, and heard by nobody
+  const Step* repeats_ = nullptr;  // the step being repeated, whose output is discarded
   size_t repeated_answers_ = 0;
-  std::string request_;        // of the turn
-  bool asks_others_ = false;   // the turn has asked what may answer otherwise, or was paused
-  bool runs_ = false;          // a part of a turn
-  bool needs_entropy_ = true;  // the memory was copied since the program was given fresh entropy
-  bool is_changed_ = false;    // since it began as the template
-  Zone time_zone_;             // that the program has been told
-  std::string functions_;      // the digest of those that it has been told; "" for none
-  std::optional<std::string> given_functions_;  // that of the options' own, once it was asked for
-  // Between two turns: what was captured, and how it differs from the template, so that the next fork or step back does
-  // not look again. Until the instance runs.
+  std::string request_;  // of the turn
+  bool asks_others_ =
+      false;           // the turn has requested something that could have another answer, or was paused
+  bool runs_ = false;  // a part of a turn is running
+  bool needs_entropy_ = true;  // the memory was copied since the program last got fresh entropy
+  bool is_changed_ = false;    // since it started from the template
+  Zone time_zone_;             // as given to the program
+  std::string functions_;      // the digest of the functions given to the program; "" for none
+  std::optional<std::string> given_functions_;  // the digest of the options' functions, once computed
+  // Between two turns: the captured image, and its differences from the template, so that the next fork or step back
+  // need not compute them again. Valid until the instance runs.
   Image as_it_stands_;
   std::optional<std::vector<uint8_t>> changes_as_it_stands_;
   uint64_t turns_ = 0;
-  uint64_t output_of_turn_bytes_ = 0;  // that the parts of the turn so far have printed and submitted
+  uint64_t output_of_turn_bytes_ = 0;  // output of the parts of the turn so far
   Clock::time_point deadline_;
   std::optional<Json> result_;
-  std::string input_ahead_;     // was read, and belongs to the next block
-  uint64_t input_bytes_ = 0;    // that the program was given of what the options read
-  bool input_is_over_ = false;  // there was no more of it
-  // Of the turn alone; the three above are then its own, and what they were before stands in before_input_.
+  std::string input_ahead_;     // has been read, and belongs to the next block
+  uint64_t input_bytes_ = 0;    // from the options' input, given to the program
+  bool input_is_over_ = false;  // the end was reached
+  // For the turn alone; the three members above then belong to it, and their previous values are in before_input_.
   std::function<InputPiece(std::chrono::milliseconds)> turn_input_;
   struct {
     std::string ahead;
@@ -294,8 +298,8 @@ class Session::Impl final : public host::DoorSession {
     bool is_over = false;
   } before_input_;
   bool waits_for_input_ = false;
-  std::string input_problem_;  // why there is no more of it; ends the run
-  uint64_t result_bytes_ = 0;  // of the host's memory, for it and for what the report makes of it
+  std::string input_problem_;  // why reading failed; ends the run
+  uint64_t result_bytes_ = 0;  // host memory for the result, and for the report's copies of it
 };
 
 }  // namespace membrane::sandbox

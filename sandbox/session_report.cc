@@ -1,4 +1,4 @@
-// What a turn came to, as its report says it.
+// The result of a turn, as its report presents it.
 
 #include "base/terminal.h"
 #include "sandbox/missing_package.h"
@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMostDisplays = 1000;
-constexpr size_t kMostTypes = 64;                                    // of one display
+constexpr size_t kMostTypes = 64;                                    // per display
 constexpr std::string_view kLeadsOut = "Capabilities insufficient";  // strerror() of WASI's ENOTCAPABLE
 
 RichValue rich_value(const Json& bundle) {
@@ -28,7 +28,7 @@ RichValue rich_value(const Json& bundle) {
   return value;
 }
 
-// The line and the column that a check found.
+// The line and column found by a check.
 ReportPlace place_in(const Json& error) {
   const auto number = [&](const char* name) {
     const auto found = error.find(name);
@@ -62,14 +62,14 @@ MissingPackage missing_package_of(const Json& missing) {
 
 }  // namespace
 
-void Session::Impl::tell_result(Report& report) {
+void Session::Impl::report_result(Report& report) {
   const std::string outcome = text_at(*result_, "outcome");
   if (outcome == "exit") {
     const auto code = result_->find("exit_code");
     if (code == result_->end()) report.exit_code = 0;
     else if (code->is_number_integer())
-      report.exit_code =
-          exit_code_of_process(code->get<int64_t>());  // past 2^63 it is negative, and so outside
+      report.exit_code = exit_code_of_process(
+          code->get<int64_t>());  // values above 2^63 become negative, and so out of range
   }
   if (const auto value = result_->find("value"); value != result_->end()) report.value = rich_value(*value);
   for (const MimePart& part : report.value)
@@ -80,9 +80,9 @@ void Session::Impl::tell_result(Report& report) {
   if (outcome == "incomplete") {
     report.outcome = Outcome::kRaised;
     report.errors.push_back(
-        {std::string(kIncomplete), "the code is not whole", {}, "Give all of it.", {}, {}});
+        {std::string(kIncomplete), "the code is incomplete", {}, "Give all of it.", {}, {}});
   }
-  if (outcome == "error") tell_error((*result_)["error"], report);
+  if (outcome == "error") report_language_error((*result_)["error"], report);
 }
 
 std::string Session::Impl::memory_limit() const {
@@ -94,85 +94,86 @@ std::string Session::Impl::memory_limit() const {
          ". Make it hold less" + or_raise_memory(limit) + ".";
 }
 
-void Session::Impl::tell_error(const Json& error, Report& report) {
-  ReportError told;
+void Session::Impl::report_language_error(const Json& error, Report& report) {
+  ReportError reported;
   if (error.is_object()) {
-    told.code = text_at(error, "type");
-    told.message = text_at(error, "message");
-    told.traceback = text_at(error, "traceback");
-    told.place = place_in(error);
+    reported.code = text_at(error, "type");
+    reported.message = text_at(error, "message");
+    reported.traceback = text_at(error, "traceback");
+    reported.place = place_in(error);
   }
-  if (told.code.empty()) told.code = "error";
+  if (reported.code.empty()) reported.code = "error";
   report.outcome = Outcome::kRaised;
-  if (body_->instance().limit_was_hit() &&
-      (told.code.ends_with("MemoryError") || told.code == "InternalError" || told.code == "null")) {
-    // Where QuickJS has no room for an error, it throws null.
-    if (told.code == "null") {
-      told.message = "out of memory";
-      told.traceback = "Uncaught InternalError: out of memory";
+  if (body_->instance().limit_was_hit() && (reported.code.ends_with("MemoryError") ||
+                                            reported.code == "InternalError" || reported.code == "null")) {
+    // When QuickJS has no room for an error, it throws null.
+    if (reported.code == "null") {
+      reported.message = "out of memory";
+      reported.traceback = "Uncaught InternalError: out of memory";
     }
-    // What fills the memory may be held by the session's names: it could do nothing any more.
+    // What fills the memory may be referenced by the session's names: the session could not do anything any more.
     report.outcome = Outcome::kOutOfMemory;
-    told.hint = and_goes_on(memory_limit());
+    reported.hint = and_goes_on(memory_limit());
   }
-  if (told.code == "MemoryError" && told.message.empty()) {  // what CPython raises says nothing
-    told.message = "out of memory";
-    if (told.hint.empty()) told.hint = memory_limit();
+  if (reported.code == "MemoryError" && reported.message.empty()) {  // CPython raises it without a message
+    reported.message = "out of memory";
+    if (reported.hint.empty()) reported.hint = memory_limit();
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
   const std::string grant = denial != nullptr        ? denial->grant
                             : denied_file != nullptr ? denied_file->grant
                                                      : "";
-  // A language knows a write below a grant to read as one to a read-only file system.
-  const bool is_read_only = denied_file != nullptr && told.message.contains("Read-only file system");
-  // They know a path that no grant leads to as one that is not there.
-  const bool is_not_there = told.code == "FileNotFoundError" || told.message.starts_with("ENOENT: ");
-  const std::string path = is_not_there ? path_in(told.message) : "";
+  // A language reports a write below a read-only grant as a read-only file system.
+  const bool is_read_only = denied_file != nullptr && reported.message.contains("Read-only file system");
+  // Languages report a path that no grant covers as missing.
+  const bool is_not_there = reported.code == "FileNotFoundError" || reported.message.starts_with("ENOENT: ");
+  const std::string path = is_not_there ? path_in(reported.message) : "";
   const bool is_not_led_to = denied_file != nullptr && !path.empty() && denied_file->reason.contains(path);
-  // No grant would let it go, so that none stands in the message.
+  // No grant would allow it, so the message suggests none.
   const bool is_held_back = denial != nullptr && denial->reason.starts_with(host::kTrifectaRule) &&
-                            told.message.contains(host::kTrifectaRule);
-  const bool tells_of_it = told.code.ends_with("PermissionError") || is_read_only || is_held_back ||
-                           (!grant.empty() && told.message.find(grant) != std::string::npos);
-  if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
+                            reported.message.contains(host::kTrifectaRule);
+  const bool is_denial = reported.code.ends_with("PermissionError") || is_read_only || is_held_back ||
+                         (!grant.empty() && reported.message.find(grant) != std::string::npos);
+  if (is_denial && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
-    if (!grant.empty() && !is_held_back) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
+    if (!grant.empty() && !is_held_back)
+      reported.hint = allowed_by(is_read_only ? denied_file->grant : grant);
   } else if (is_not_led_to) {
     const std::string_view reason = denied_file->reason;
     constexpr std::string_view kToWrite = " to write ";
     if (const size_t at = reason.find(kToWrite); at != std::string_view::npos)
-      told.hint =
+      reported.hint =
           hint_of_missing_directory(reason.substr(at + kToWrite.size()), template_->package().driver) + " ";
-    told.hint += granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
-  } else if (told.message.contains(kLeadsOut)) {
+    reported.hint += granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
+  } else if (reported.message.contains(kLeadsOut)) {
     report.outcome = Outcome::kDenied;
-    told.hint =
+    reported.hint =
         "The path leads out of what the program sees. Grant the directory at a place, and open the file "
         "there: "
         "--allow fs:read:../data:/data, and /data/x.csv.";
-  } else if (path.starts_with("/tmp/") && told.hint.empty()) {
-    told.hint = "/tmp is the program's own: it has what programs have put there.";
+  } else if (path.starts_with("/tmp/") && reported.hint.empty()) {
+    reported.hint = "/tmp is the program's own: it has what programs have put there.";
     if (is_missing_directory(path.substr(0, path.rfind('/'))))
-      told.hint += " " + hint_of_missing_directory(path, template_->package().driver);
-  } else if (!path.empty() && told.hint.empty()) {
-    told.hint = granted_directories(options_.policy);
+      reported.hint += " " + hint_of_missing_directory(path, template_->package().driver);
+  } else if (!path.empty() && reported.hint.empty()) {
+    reported.hint = granted_directories(options_.policy);
   }
-  if (told.hint.empty() && error.is_object())
+  if (reported.hint.empty() && error.is_object())
     if (const auto missing = error.find("missing"); missing != error.end())
-      told.hint = hint_of_missing(missing_package_of(*missing), options_.packages_by);
-  report.errors.push_back(std::move(told));
+      reported.hint = hint_of_missing(missing_package_of(*missing), options_.packages_by);
+  report.errors.push_back(std::move(reported));
 }
 
 ReportPlace Session::Impl::place(const engine::CodePlace& at) const {
   return {wasm::place_of_function(body_->instance().module(), at.function), at.code_offset, 0, 0};
 }
 
-void Session::Impl::tell_stop(Report& report) {
+void Session::Impl::report_stop(Report& report) {
   const Body::Stop& stop = body_->stop();
   const policy::Limits& limits = options_.policy.limits;
   ReportError error;
-  const auto told = [&](Outcome outcome, std::string message, std::string hint) {
+  const auto reported = [&](Outcome outcome, std::string message, std::string hint) {
     report.outcome = outcome;
     error.code = std::string(name_of(outcome));
     error.message = std::move(message);
@@ -189,13 +190,13 @@ void Session::Impl::tell_stop(Report& report) {
        (template_->interpreter().reads() || restarts))) {
     report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
     if (report.exit_code == 0 || restarts) return;
-    told(Outcome::kRaised,
-         "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
-         options_.is_single_turn            ? ""
-         : template_->interpreter().reads() ? "What has ended cannot take another turn."
-                                            : "End with sys.exit() to keep the session's state.");
+    reported(Outcome::kRaised,
+             "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
+             options_.is_single_turn            ? ""
+             : template_->interpreter().reads() ? "A program that has ended cannot run another turn."
+                                                : "End with sys.exit() to keep the session's state.");
   } else if (!input_problem_.empty()) {
-    told(Outcome::kInvalid, input_problem_, "Give it less, or raise limits.bytes_in (--bytes-in).");
+    reported(Outcome::kInvalid, input_problem_, "Give it less, or raise limits.bytes_in (--bytes-in).");
   } else if (stop.outcome == Outcome::kTimedOut && waits_for_input_) {
     stopped(*stop.outcome);
     error.message += ", waiting for its standard input, which has not ended";
@@ -203,7 +204,7 @@ void Session::Impl::tell_stop(Report& report) {
   } else if (stop.outcome == Outcome::kTimedOut || stop.outcome == Outcome::kCancelled) {
     stopped(*stop.outcome);
   } else if (stop.outcome == Outcome::kOutOfOutput) {
-    told(
+    reported(
         Outcome::kOutOfOutput,
         "the program printed more than its output limit of " + std::to_string(limits.output_bytes) + " bytes",
         "Print less" + or_raise_output(limits.output_bytes) + ".");
@@ -211,52 +212,54 @@ void Session::Impl::tell_stop(Report& report) {
     stopped(Outcome::kOutOfFuel);
   } else if (stop.state == engine::RunState::kTrapped) {
     const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
-    told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
-         no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind)));
+    reported(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
+             no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind)));
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
   } else if (stop.state == engine::RunState::kFinished && !stop.outcome &&
              body_->instance().limit_was_hit()) {
-    told(Outcome::kOutOfMemory, "there was no memory left for the program's result", memory_limit());
+    reported(Outcome::kOutOfMemory, "there was no memory left for the program's result", memory_limit());
   } else if (stop.state == engine::RunState::kFinished && !stop.outcome) {
-    told(Outcome::kRaised, "the program has no result: it changed what the interpreter itself stands on",
-         "Leave the built-in objects as they are.");
+    reported(Outcome::kRaised,
+             "the program has no result: it changed objects that the interpreter itself relies on",
+             "Leave the built-in objects as they are.");
   } else {
-    told(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message, "");
+    reported(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message, "");
   }
-  tell_places(error);
+  report_places(error);
   report.errors.push_back(std::move(error));
 }
 
-// It cannot happen as long as the engine is deterministic; if it does, nobody is to go on from the wrong place unaware.
-void Session::Impl::tell_lost_steps(const Error& error, Report& report) {
+// This cannot happen while the engine is deterministic; if it does, no one must continue unaware from the wrong
+// state.
+void Session::Impl::report_lost_steps(const Error& error, Report& report) {
   report.outcome = Outcome::kFailed;
   report.errors.insert(report.errors.begin(),
                        {"lost",
-                        "the session could not be taken back to before this turn: " + error.message,
+                        "the session could not be returned to its state before this turn: " + error.message,
                         {},
-                        "End it, and begin a new session.",
+                        "End it, and start a new session.",
                         {},
                         {}});
 }
 
-// Its own places are better than those of its interpreter's machine code.
-void Session::Impl::tell_places(ReportError& error) {
+// Its own places are better than those in its interpreter's machine code.
+void Session::Impl::report_places(ReportError& error) {
   std::vector<ReportPlace> places = template_->interpreter().places(*body_);
   if (places.empty()) return;
   error.place = std::move(places.front());
   error.backtrace.assign(std::make_move_iterator(places.begin() + 1), std::make_move_iterator(places.end()));
 }
 
-void Session::Impl::tell_rest(Report& report) {
+void Session::Impl::report_rest(Report& report) {
   if (!body_->is_paused()) body_->system().finish(body_->guest());
-  tell_conversation(std::move(said_), report);
+  report_output(std::move(output_), report);
   body_->list_calls_of_system();
-  tell_host_calls(body_->dispatcher(), report);
+  report_host_calls(body_->dispatcher(), report);
   report.flows = world_->flow_report();
-  tell_unanswered(report);
-  tell_files(options_, body_->system(), files(), report);
-  if (const auto& divergence = world_->divergence()) tell_divergence(*divergence, "turns", report);
+  report_unanswered(report);
+  report_files(options_, body_->system(), files(), report);
+  if (const auto& divergence = world_->divergence()) report_divergence(*divergence, "turns", report);
   const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
   limit_output(report, output_left());
   output_of_turn_bytes_ += printed;

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/fuel.h"
+#include "engine/code/fuel.h"
 #include "sandbox/state_fields.h"
+#include "sandbox/turn_inputs.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -56,13 +57,18 @@ void place(Io& io, KeptPlace& p, uint32_t version) {
 }
 
 template <typename Io>
-void turn(Io& io, Turn& t) {
+void turn(Io& io, Turn& t, uint32_t version) {
   io.bytes(t.code);
   io.bytes(t.name);
   io.flag(t.is_script);
   io.flag(t.only_checks);
   io.list(t.arguments, [&](std::string& argument) { io.bytes(argument); });
   io.bytes(t.input);
+  if (version < 6) return;
+  io.list(t.inputs, [&](auto& named) {
+    io.bytes(named.first);
+    io.bytes(named.second);
+  });
 }
 
 template <typename Io>
@@ -84,7 +90,7 @@ void pause(Io& io, KeptPause& p, uint32_t version) {
   io.span(p.frames);
   for (auto* const list : {&p.notes, &p.progress}) io.list(*list, [&](uint32_t& one) { io.number(one); });
   io.number(p.fuel_used);
-  optional(io, p.turn, [&](Turn& t) { turn(io, t); });
+  optional(io, p.turn, [&](Turn& t) { turn(io, t, version); });
   optional(io, p.result, [&](std::string& text) { io.bytes(text); });
   io.number(p.result_bytes);
   io.number(p.output_bytes);
@@ -137,11 +143,13 @@ bool is_sound(const KeptCalls& c) {
 bool is_sound(const SessionState& s) {
   return is_sound(s.place) && s.flows.is_sound() && s.heap_next <= kMostHeap && s.fresh.has_value() &&
          (!s.pause || (is_sound(s.pause->before) && is_sound_history(s.pause->history) &&
+                       (!s.pause->turn || are_sound(s.pause->turn->inputs)) &&
                        (!s.pause->calls || is_sound(*s.pause->calls))));
 }
 
-// The oldest that has all that is there.
+// The oldest version that can represent the state.
 uint32_t version_of(const SessionState& s) {
+  if (s.pause && s.pause->turn && !s.pause->turn->inputs.empty()) return 6;
   if (!s.place.functions.empty() || (s.pause && !s.pause->before.functions.empty())) return 5;
   if (s.place.time_zone || (s.pause && s.pause->before.time_zone)) return 4;
   if (s.pause && s.pause->calls) return 3;
@@ -150,7 +158,7 @@ uint32_t version_of(const SessionState& s) {
 
 std::unexpected<Error> damaged(const char* what) {
   return fail(ErrorCode::kInvalidInput, std::string("the session is damaged: ") + what,
-              "Restore the bytes as they were kept, or begin a new session.");
+              "Restore the bytes as they were kept, or start a new session.");
 }
 
 }  // namespace
@@ -173,8 +181,7 @@ std::vector<uint8_t> write_session(SessionState state) {
 Result<SessionState> read_session(std::span<const uint8_t> bytes) {
   Header header{};
   if (bytes.size() < sizeof header || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    return fail(ErrorCode::kInvalidInput, "this is no session that was kept",
-                "Give the bytes that keep() made.");
+    return fail(ErrorCode::kInvalidInput, "this is not a saved session", "Give the bytes that keep() made.");
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto other = [](const char* of, uint32_t found, uint32_t own) {
     return fail(ErrorCode::kUnsupported,
@@ -195,9 +202,9 @@ Result<SessionState> read_session(std::span<const uint8_t> bytes) {
   Reader reader(body);
   SessionState state;
   fields(reader, state, header.version);
-  if (!reader.ok()) return damaged("it is cut short");
-  if (!reader.left().empty()) return damaged("something follows it");
-  if (!is_sound(state)) return damaged("it is none that a session can be");
+  if (!reader.ok()) return damaged("it is truncated");
+  if (!reader.left().empty()) return damaged("it has trailing bytes");
+  if (!is_sound(state)) return damaged("it is not a state that a session can have");
   return state;
 }
 

@@ -1,8 +1,8 @@
-// Forks of a session, and steps back: a turn that failed is undone by a copy of where the session stood some turns ago, and by
-// running again the turns since then.
+// Forks of a session, and steps back: a turn that failed is undone by taking a copy of the session's state some
+// turns ago, and repeating the turns since then.
 
 #include "base/terminal.h"
-#include "engine/used_pages.h"
+#include "engine/memory/used_pages.h"
 #include "sandbox/session_impl.h"
 
 namespace membrane::sandbox {
@@ -10,9 +10,9 @@ namespace {
 
 constexpr uint64_t kCompletionFuel = 200'000'000;
 constexpr uint64_t kCompletionWallMs = 2000;
-constexpr size_t kMostNames = 200;  // of a completion
-// Turns that are run again for a step back: as long as that costs little more than a copy of what the session has changed,
-// which it saves each of them.
+constexpr size_t kMostNames = 200;  // per completion
+// Turns are repeated for a step back as long as that costs little more than copying what the session has changed,
+// which repeating saves in each turn.
 constexpr uint64_t kStepsFuel = 4'000'000;
 constexpr uint64_t kStepsFuelPerByte = 2;  // of that copy
 
@@ -47,8 +47,8 @@ Result<Session::Impl::Image> Session::Impl::capture() {
   return as_it_stands_;
 }
 
-// Makes sure that there is a place to go back to. A turn that is run again is the quicker one of the two ways back as long
-// as little has been done since the last place.
+// Makes sure that there is a state to return to. Repeating turns is faster than copying as long as little has been
+// done since the last copy.
 Status Session::Impl::hold_origin() {
   const uint64_t copied = origin_ && origin_->image != nullptr ? origin_->image->changed_bytes() : 0;
   const bool are_few = steps_fuel_ <= kStepsFuel + kStepsFuelPerByte * copied && steps_bytes_ <= kStepsBytes;
@@ -64,7 +64,7 @@ void Session::Impl::forget_steps() {
   steps_fuel_ = steps_bytes_ = 0;
 }
 
-// Holds a copy of another session's origin.
+// Takes a copy of another session's origin.
 Status Session::Impl::hold_origin_of(const Impl& other, uint64_t number) {
   const Checkpoint& from = *other.origin_;
   origin_.emplace();
@@ -76,7 +76,7 @@ Status Session::Impl::hold_origin_of(const Impl& other, uint64_t number) {
   return {};
 }
 
-// Whether the turn that has just ended depended on nothing but the session and its request.
+// Whether the turn that has just ended depended only on the session and its request.
 bool Session::Impl::can_be_repeated() const {
   const Interpreter& interpreter = template_->interpreter();
   return interpreter.asks() && !interpreter.reads() && !interpreter.restarts() && !asks_others_ &&
@@ -98,14 +98,14 @@ Status Session::Impl::go_back() {
   if (repeat_steps()) return {};
   forget_steps();
   origin_.reset();
-  return fail(ErrorCode::kInternal, "turns that were run again did not come to the same", "");
+  return fail(ErrorCode::kInternal, "repeated turns did not give the same result", "");
 }
 
-// Brings the session from its origin to where the steps lead. False when it comes to another place.
+// Brings the session from its origin to where the steps lead. False when the result differs.
 bool Session::Impl::repeat_steps() {
   const auto is_the_same = [this](const Step& step) {
-    said_ = Conversation();
-    said_.output_limit_bytes = UINT64_MAX;
+    output_ = Conversation();
+    output_.output_limit_bytes = UINT64_MAX;
     forget_result();
     repeats_ = &step;
     repeated_answers_ = 0;
@@ -118,15 +118,15 @@ bool Session::Impl::repeat_steps() {
   for (const Step& step : steps_) {
     is_changed_ = true;
     stands_as(nullptr);
-    time_zone_ = options_.time_zone;  // its request has told it, and the functions
-    functions_ = given_functions();
+    time_zone_ = options_.time_zone;  // given to it with its request, and the functions
+    functions_ = add_description(functions_, given_functions());
     if (!is_the_same(step)) return false;
   }
   forget_result();
   return true;
 }
 
-// Of a session beside this one, whose turns the owner neither hears nor pays for.
+// Options for a session beside this one, whose turns have no listeners and are not charged to the owner.
 RunOptions Session::Impl::unheard_options() const {
   RunOptions options = options_;
   options.on_stdout = options.on_stderr = nullptr;
@@ -136,7 +136,7 @@ RunOptions Session::Impl::unheard_options() const {
   return options;
 }
 
-// So that the place alone says where the turn began that is paused.
+// So that the origin alone is the state in which the paused turn started.
 Status Session::Impl::hold_origin_without_steps() {
   if (steps_.empty()) return {};
   RunOptions options = unheard_options();
@@ -158,8 +158,8 @@ Status Session::Impl::hold_origin_without_steps() {
   return {};
 }
 
-// Whether it is a name by its characters, and begins as the last word of the code does: the program could say anything,
-// and a terminal shows it.
+// Whether it consists of the characters of a name, and begins with the last word of the code: the program could
+// return anything, and a terminal shows it.
 static bool is_completion(std::string_view name, std::string_view code) {
   const auto is_of_name = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -173,7 +173,7 @@ static bool is_completion(std::string_view name, std::string_view code) {
 std::vector<std::string> Session::Impl::complete(std::string_view code) {
   if (!template_->interpreter().completes() || body_->is_paused()) return {};
   RunOptions options = unheard_options();
-  if (std::exchange(options.sources, nullptr) != nullptr) {  // the embedder is not asked
+  if (std::exchange(options.sources, nullptr) != nullptr) {  // without requests to the embedder
     options.policy.time = {};
     options.policy.random = {};
   }
@@ -194,7 +194,7 @@ std::vector<std::string> Session::Impl::complete(std::string_view code) {
   return names;
 }
 
-// A place of its own in the seed's stream, far from where others can come to; the clock does not go back.
+// A position of its own in the seed's stream, far from any that others can reach; the clock does not go back.
 Session::Impl::ForkPlace Session::Impl::place_of_fork(uint64_t number) const {
   number = (number + 1) % kOfPrograms;
   RandomStream fresh(host::key_of_fork(fresh_.key(), number));
@@ -223,7 +223,7 @@ Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, R
   return child;
 }
 
-// What the child needs of the turn that is paused, besides its image.
+// The state of the paused turn that the child needs besides its image.
 Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   MEMBRANE_ASSIGN(const Paused paused, body_->pause());
   child.body_->start_run(language_execution_limits(child.options_.policy.limits), 0);

@@ -1,4 +1,4 @@
-// Sessions in Python and JavaScript, as their users see them. Skipped where the language is not installed
+// Sessions in Python and JavaScript, as their users see them. Skipped if the language is not installed
 // (tools/get-languages); Python also in builds with sanitizers, where compiling it takes minutes.
 
 #include "sandbox/session.h"
@@ -31,21 +31,21 @@ RunOptions options() {
   return options;
 }
 
-// What differs between the languages, in code that does the same.
+// The differences between the languages, in code that does the same.
 struct Dialect {
   const char* name;
   const char* set_x;   // to 20
-  const char* loop;    // without an end
-  const char* hog;     // of memory
-  const char* raise;   // an error "no such luck"
+  const char* loop;    // infinite
+  const char* hog;     // allocates memory
+  const char* raise;   // raises an error "no such luck"
   const char* raised;  // its name
-  const char* print;   // "hello"
-  const char* random;  // a text, other at each fork
+  const char* print;   // prints "hello"
+  const char* random;  // a string that differs in each fork
   const char* fetch;   // of http://127.0.0.1:1/page
   const char* denied;  // what that raises
-  // A loop without an end in lines 3 and 4, in f, which g calls in line 6, and line 7 calls that.
+  // An infinite loop in lines 3 and 4, in f, which g calls in line 6, and line 7 calls g.
   const char* loop_in_f;
-  const char* talks;  // in line 2, to the host, without an end
+  const char* talks;  // makes host requests in line 2, forever
 };
 void PrintTo(const Dialect& dialect, std::ostream* out) { *out << dialect.name; }
 
@@ -143,7 +143,7 @@ TEST_P(InALanguage, WhereATurnWasStoppedIsFoundWhereverThatIs) {
   }
 }
 
-// It asks the host for something at each step.
+// It makes a host request in each iteration.
 TEST_P(InALanguage, ATurnThatIsStoppedAtTheHostSaysWhereItWas) {
   const Report report = session_->exec({.code = dialect().talks, .name = "/talk"});
   EXPECT_TRUE(report.outcome == Outcome::kOutOfFuel || report.outcome == Outcome::kOutOfOutput);
@@ -163,7 +163,7 @@ TEST_P(InALanguage, ATurnWithoutTimeSaysWhereItWas) {
   ASSERT_EQ(report.errors.size(), 1u);
   EXPECT_EQ(report.errors[0].place.file, "/loop");
   EXPECT_EQ(report.errors[0].place.function, "f");
-  EXPECT_EQ(report.errors[0].hint.find("stands as it did"), std::string::npos) << "no turn comes after it";
+  EXPECT_EQ(report.errors[0].hint.find("is as it was before"), std::string::npos) << "no turn comes after it";
 }
 
 TEST_P(InALanguage, AnErrorIsToldWithItsTracebackAndTheSessionGoesOn) {
@@ -188,7 +188,7 @@ TEST_P(InALanguage, ALoopWithoutAnEndEndsByItsFuelAndTheSessionIsAsBefore) {
   for (int round = 0; round < 2; ++round) {
     const Report ended = exec(dialect().loop);
     EXPECT_EQ(ended.outcome, Outcome::kOutOfFuel);
-    // What is left does not pay for the next stretch of code.
+    // The rest does not pay for the next block of code.
     EXPECT_LE(ended.fuel_used, options().policy.limits.fuel);
     EXPECT_GT(ended.fuel_used, options().policy.limits.fuel - 1000);
     EXPECT_EQ(exec("x").result, "20");
@@ -217,7 +217,7 @@ TEST_P(InALanguage, OutOfTimeAndStoppedByItsOwner) {
   run_options.policy.limits.fuel = 1'000'000'000'000;
   run_options.budget = std::make_shared<policy::Budget>(run_options.policy.limits);
   session_ = make(run_options);
-  // The time of the first turn is over before it begins; the next one has all of it.
+  // The time of the first turn is up before it starts; the next one has all of it.
   run_options.budget->set_deadline(std::chrono::steady_clock::now());
   EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kTimedOut);
   run_options.budget->set_deadline(std::chrono::steady_clock::time_point::max());
@@ -296,9 +296,58 @@ TEST_P(InALanguage, AForkHasFreshEntropy) {
       << "the same number, the same randomness";
 }
 
+TEST_P(InALanguage, EachTurnOfAForkHasTheLimitsAndASharedBudgetPaysForAll) {
+  RunOptions with = options();
+  with.budget = std::make_shared<policy::Budget>(with.policy.limits);
+  const auto session = make(with);
+  const auto fork = session->fork(1);
+  ASSERT_TRUE(fork);
+  const auto left = [&] { return with.budget->left(policy::Resource::kFuel); };
+  const uint64_t before = left();
+  const uint64_t of_session = session->exec({.code = dialect().set_x}).fuel_used;
+  EXPECT_EQ(left(), before - of_session);
+  const uint64_t of_fork = (*fork)->exec({.code = dialect().set_x}).fuel_used;
+  EXPECT_EQ(left(), before - of_session - of_fork);
+  // Without a shared budget nothing that one uses is missing in another.
+  RunOptions alone = options();
+  alone.policy.limits.fuel = 100'000'000;
+  session_ = make(alone);
+  const auto own = session_->fork(1);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kOutOfFuel);
+  const Report spent = (*own)->exec({.code = dialect().loop});
+  EXPECT_EQ(spent.outcome, Outcome::kOutOfFuel);
+  EXPECT_GT(spent.fuel_used,
+            alone.policy.limits.fuel - 1'000);  // less than the segment that could not be paid
+  EXPECT_EQ((*own)->exec({.code = dialect().set_x}).outcome, Outcome::kOk);
+}
+
+TEST_P(InALanguage, AForkWritesNoJournalAndAReplayHasTheSameRealEntropy) {
+  host::Journal journal;
+  RunOptions with = options();
+  with.policy.random.real = true;
+  with.record = &journal;
+  session_ = make(with);
+  const auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  const std::string first = exec(dialect().random).result;
+  const size_t calls = journal.size();
+  EXPECT_GT(calls, 0u);
+  EXPECT_NE((*fork)->exec({.code = dialect().random}).result, first);
+  EXPECT_EQ(journal.size(), calls);
+  const std::string second = exec(dialect().random).result;
+  EXPECT_GT(journal.size(), calls);
+
+  with.record = nullptr;
+  with.replay = &journal;
+  session_ = make(with);
+  EXPECT_EQ(exec(dialect().random).result, first);
+  EXPECT_EQ(exec(dialect().random).result, second);
+}
+
 // -- generators after a step back ---------------------------------------------------------------------------------
 
-// Prints numbers of every source of entropy, each on a line.
+// Prints numbers from every source of entropy, one per line.
 std::string drawing(std::string_view language) {
   if (language == "python")
     return "import os, random, secrets, tempfile, uuid\nfrom membrane import random as ours\n"
@@ -308,7 +357,7 @@ std::string drawing(std::string_view language) {
          "Uint8Array(8)).join(), "
          "membrane.random.i64()]) console.log(String(n));\n";
 }
-// The lines of all that was printed; each once, or it is a failure.
+// All printed lines must be distinct.
 void expect_distinct(const std::vector<std::string>& printed) {
   std::set<std::string> seen;
   for (const std::string& text : printed) {
@@ -337,7 +386,7 @@ TEST_P(InALanguage, ATurnHasAFlagAndListenersOfItsOwn) {
                        cancelled = true;
                      }};
   EXPECT_EQ((*fork)->exec(endless).outcome, Outcome::kCancelled);
-  EXPECT_EQ((*fork)->exec({.code = prints}).outcome, Outcome::kOk);  // the flag was that turn's
+  EXPECT_EQ((*fork)->exec({.code = prints}).outcome, Outcome::kOk);  // the flag belonged to that turn
   EXPECT_EQ(of_session, "here\n");
 }
 
@@ -369,7 +418,7 @@ TEST_P(InALanguage, EntropyOfATurnThatWasUndoneIsNeverGivenAgain) {
       for (std::string line; std::getline(lines, line);)
         if (!line.empty()) printed.push_back(line);
     };
-    run(loop, Outcome::kOutOfFuel);  // the first turn of all
+    run(loop, Outcome::kOutOfFuel);  // the very first turn
     run(loop, Outcome::kOutOfFuel);
     run("", Outcome::kOk);
     run(loop, Outcome::kOutOfFuel);
@@ -416,7 +465,7 @@ TEST_P(InALanguage, ForksAndStepsBackShareNoStream) {
   expect_distinct(printed);
 }
 
-// Both have the rest of the turn, and then go their own ways.
+// Both run the rest of the turn, and then diverge.
 TEST_P(InALanguage, AForkOfATurnThatRanToItsEndHasFreshEntropy) {
   const Report begun = session_->exec({.code = drawing(dialect().name) + "1", .pause_at_fuel = 1'000'000});
   ASSERT_EQ(begun.outcome, Outcome::kFrozen) << render_text(begun, false);
@@ -441,7 +490,7 @@ TEST_P(InALanguage, ManyForksLiveSideBySide) {
 
 // -- turns that are paused ----------------------------------------------------------------------------------------
 
-// Prints, computes, writes a file, waits, and calls itself back where it can.
+// Prints, computes, writes a file, waits, and calls back into itself if it can.
 std::string busy_program(std::string_view language) {
   if (language == "python")
     return "import asyncio, random\ntotal = 0\nfile = open('notes.txt', 'w')\nfor i in range(40):\n"
@@ -487,7 +536,7 @@ TEST_P(InALanguage, AForkOfATurnThatRunsGoesOnFromThere) {
   const std::string code = busy_program(GetParam().name);
   const Report whole = exec(code);
   constexpr uint64_t kParts = 6;
-  for (uint64_t part = 2; part <= kParts; ++part) {  // behind where fresh entropy is given
+  for (uint64_t part = 2; part <= kParts; ++part) {  // after the place where fresh entropy is given
     auto session = make();
     const Report begun =
         session->exec({.code = code, .pause_at_fuel = whole.fuel_used * part / (kParts + 1)});
@@ -651,6 +700,21 @@ TEST_F(Python, AForkHasTheClockOfItsOwnRun) {
   EXPECT_EQ((*fork)->exec({.code = "time.monotonic() - before < 1"}).result, "True");
 }
 
+TEST_F(Python, AForkAndItsParentSeeWhatEitherWritesToAGrantedDirectory) {
+  const std::string directory = ::testing::TempDir() + "membrane-both-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory, .mode = policy::FsMode::kWrite});
+  begin(run_options);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  exec("with open('/data/a', 'w') as f: f.write('of the parent')");
+  EXPECT_EQ((*fork)->exec({.code = "open('/data/a').read()"}).result, "'of the parent'");
+  (*fork)->exec({.code = "with open('/data/b', 'w') as f: f.write('of the fork')"});
+  EXPECT_EQ(exec("open('/data/b').read()").result, "'of the fork'");
+  std::filesystem::remove_all(directory);
+}
+
 TEST_F(Python, HashesOfTextsAreTheTemplatesInEveryFork) {
   const std::string hash = exec("hash('membrane')").result;
   auto fork = session_->fork(9);
@@ -688,7 +752,7 @@ TEST_F(Python, AWriteBelowAGrantToReadIsADenial) {
   std::filesystem::remove_all(directory);
 }
 
-// A turn that was given input, by a policy after which nothing leaves.
+// A turn that was given input, under a policy that closes egress afterwards.
 RunOptions held_back(RunOptions run_options) {
   run_options.policy.trifecta = policy::Trifecta{
       .egress = policy::Egress::kClose, .input_is_private = true, .input_is_untrusted = true};
@@ -728,7 +792,7 @@ TEST_F(Python, AFileThatIsNotThereIsToldWithWhatIsGranted) {
   run_options.policy.fs.push_back({.guest = "/out", .host = directory, .mode = policy::FsMode::kWrite});
   begin(run_options);
   EXPECT_EQ(exec("open('/data/x.csv')").errors.at(0).hint,
-            "Of the host the program has /data (to read), /out (to read and write).");
+            "Of the host, the program can access /data (to read), /out (to read and write).");
   EXPECT_EQ(exec("raise FileNotFoundError('gone')").errors.at(0).hint, "") << "no path";
   const Report own = exec("open('/tmp/x.csv')");
   EXPECT_EQ(own.outcome, Outcome::kRaised);
@@ -810,7 +874,7 @@ TEST_F(Python, CallsOfFilesStandAmongTheOthersWhereTheyHappened) {
   std::filesystem::remove_all(directory);
 }
 
-// Of a session, behind its turn.
+// The memory of a session after its turn.
 struct MemoryUsed {
   uint64_t linear_bytes = 0;
   uint64_t private_bytes = 0;
@@ -838,12 +902,12 @@ TEST_F(Python, AGrantedFileOfAnySizeIsReadInTheSameMemory) {
   };
   const MemoryUsed small = read(4u << 20), large = read(64u << 20);
   EXPECT_EQ(large.linear_bytes, small.linear_bytes);
-  // A region that was used before has some pages already.
+  // A reused region has some pages already.
   EXPECT_LT(large.private_bytes, small.private_bytes + (256u << 10));
   std::filesystem::remove_all(directory);
 }
 
-// Nothing is written to most of it, so that the machine need not have as much.
+// Most of it is never written, so that the machine need not have as much memory.
 TEST_F(Python, MemoryReachesTheEndOfItsAddressesAndBeyondIsAnError) {
   RunOptions run_options = options();
   run_options.policy.limits.memory_bytes = uint64_t{4} << 30;
@@ -889,7 +953,7 @@ TEST_F(Python, AWarmImageKeepsTheFilesThatWereMade) {
   const auto package = *lang::find_package("python");
   const TemplateOptions where{
       .cache_directory = template_cache(), .tier = engine::Tier::kAuto, .on_progress = {}};
-  for (int round = 0; round < 2; ++round) {  // made, then found
+  for (int round = 0; round < 2; ++round) {  // built first, then found
     auto opened = Template::open(package, where, {"matplotlib.font_manager"});
     ASSERT_TRUE(opened) << opened.error().message;
     template_ = *opened;
@@ -920,7 +984,7 @@ TEST_F(Python, APathThatLeadsOutIsDeniedWithWhatWouldHelp) {
   EXPECT_NE(report.errors.at(0).hint.find("--allow fs:read:../data:/data"), std::string::npos);
 }
 
-// A figure comes back once: as the file that the program saved, or else as a display.
+// A figure is returned once: as the file that the program saved, or else as a display.
 TEST_F(Python, AFigureThatIsSavedIsDisplayedOnlyWhenItIsShown) {
   RunOptions roomy = options();
   roomy.policy.limits.fuel = 100'000'000'000;
@@ -934,7 +998,7 @@ TEST_F(Python, AFigureThatIsSavedIsDisplayedOnlyWhenItIsShown) {
   EXPECT_EQ(exec("plt.get_fignums()").result, "[]");
 }
 
-// The generator that a program seeded is its state, as any other object is.
+// The generator that a program seeded is part of its state, like any other object.
 TEST_F(Python, AGeneratorThatTheProgramSeededIsAsBeforeTheTurnThatWasUndone) {
   const struct {
     const char *seed, *draw;
@@ -1028,7 +1092,7 @@ TEST_F(Python, FilesThatItMakesHaveTheRealTimeWhereItIsGranted) {
   EXPECT_EQ(exec(kCode).result.substr(0, 9), "946684800") << "without the grant the clock is the virtual one";
 }
 
-// CPython frees a dictionary in a dictionary by a call in a call.
+// CPython frees a nested dictionary by nested calls.
 constexpr const char* kDeep = "x = {}\nfor _ in range(100_000): x = {'k': x}\ndel x\n'freed'";
 
 TEST_F(Python, AStructureThatIsNestedDeepIsFreed) {
@@ -1228,7 +1292,7 @@ TEST_F(JavaScript, AScriptInThisContextIsGlobalAndItsLimitsHold) {
   EXPECT_EQ(exec("fixed").result, "5");
 }
 
-// A package with everything that resolution looks at.
+// A package with every feature that resolution considers.
 void put_package(const std::function<void(const std::string&, const std::string&)>& put) {
   put("/node_modules/pkg/package.json",
       R"({"name":"pkg","exports":{".":{"import":"./esm.mjs","require":"./cjs.js"},"./deep/*":"./lib/*.js","./no":null},)"
@@ -1371,14 +1435,14 @@ TEST_F(JavaScript, NamesAreCompletedAndNothingStays) {
   EXPECT_EQ(exec("typeof seen").result, "'undefined'");
 }
 
-// The program can change what answers; a terminal shows it.
+// The program can change the code that answers; a terminal shows the result.
 TEST_F(JavaScript, CompletionsAreNamesThatBeginAsTheCodeDoes) {
   exec("Array.prototype.sort = () => ['z\\x1b[2J', 'other', 'z1\\nz2', 'z(1)', 'zeta']");
   for (const std::string& name : session_->complete("z"))
     EXPECT_TRUE(name == "zeta" || name == "z1" || name == "z2") << name;
 }
 
-// Where it was is looked for in half a second, whatever fuel is left.
+// The search for the place takes at most half a second, however much fuel is left.
 TEST_F(JavaScript, WhatIsOutOfTimeEnds) {
   RunOptions hurried = options();
   hurried.policy.limits.memory_bytes = 512u << 20;

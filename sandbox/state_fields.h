@@ -1,7 +1,7 @@
-// How a state of the sandbox is written and read: the same function names the fields in their order for both, given a
-// Writer or a Reader. The parts that several states have are here.
+// How states of the sandbox are written and read: one function lists the fields in order for both, given a Writer or
+// a Reader. Fields that several states share are here.
 //
-// Only the files that write such states include this. Threads: values.
+// Only files that write such states include this. Threads: values.
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,7 @@
 
 namespace membrane::sandbox::state_fields {
 
-// Where the heap of host functions can end.
+// The largest possible end of the heap of host functions.
 inline constexpr uint64_t kMostHeap = (1ull << 32) + 8;
 
 class Writer {
@@ -34,7 +34,7 @@ class Writer {
     number(size);
     out.insert(out.end(), value.begin(), value.end());
   }
-  // What is large is borrowed.
+  // Large values are borrowed.
   void span(std::span<const uint8_t>& value) {
     uint64_t size = value.size();
     number(size);
@@ -64,8 +64,8 @@ class Reader : public NumberReader {
     value.assign(from.begin(), from.end());
   }
   void span(std::span<const uint8_t>& value) { value = take(NumberReader::number<uint64_t>()); }
-  // Grows as its elements are read: the count alone is nothing to allocate by. An element takes more memory than its bytes,
-  // so all lists of a state together have at most kMostElements.
+  // Grows as its elements are read: the count alone must not cause an allocation. An element takes more memory than
+  // its bytes, so all lists of a state together have at most kMostElements.
   template <typename T, typename Each>
   void list(std::vector<T>& values, Each each) {
     const auto count = NumberReader::number<uint64_t>();
@@ -143,7 +143,7 @@ void flow_state(Io& io, host::FlowState& flows) {
   }
 }
 
-// What a run never leaves behind, so that what relies on it may.
+// Invariants of every run's history, which the rest of the code relies on.
 inline bool is_sound_history(const host::Dispatcher::History& history) {
   return history.records.size() <= host::Dispatcher::kMaxRecords &&
          history.malformed <= history.records.size();

@@ -1,13 +1,13 @@
-// Any WASI command that reads code from its standard input. It is started once, and waits for code wherever it reads
-// and nothing is there: a turn is what it does from one such read to the next. With the frame "eof" it is started for each
-// turn, whose code is all of its input.
+// Any WASI command that reads code from its standard input. It is started once, and waits for code when it reads and
+// no input is available: a turn is what it does from one such read to the next. With the frame "eof" it is started
+// for each turn, whose code is all of its input.
 
 #include "sandbox/interpreters.h"
 
 namespace membrane::sandbox {
 namespace {
 
-// Of a command, by the convention of WASI.
+// The export of a command, by the convention of WASI.
 constexpr std::string_view kEntry = "_start";
 
 class StdinInterpreter final : public Interpreter {

@@ -1,4 +1,4 @@
-// Any WASI command that reads code from its standard input is a language: here a small calculator.
+// Any WASI command that reads code from its standard input can be a language: here a small calculator.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Each line is a sum of numbers; it prints the sum, and the total of all lines, which is a local: it stands in the
-// frames of the run that waits. The number of lines is in memory. Letters: l loops without end, x exits with the number
-// before it, t traps, r prints a random byte, m takes so many pages of memory, n prints the number of lines.
+// Each line is a sum of numbers; it prints the sum, and the total of all lines, which is a local, and so in the
+// frames of the waiting run. The number of lines is in memory. Letters: l loops forever, x exits with the number
+// before it, t traps, r prints a random byte, m allocates so many pages of memory, n prints the number of lines.
 constexpr std::string_view kCalculator = R"((module
   (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
@@ -71,7 +71,7 @@ constexpr std::string_view kCalculator = R"((module
       (local.set $sum (i32.const 0))
       (br $next)))))";
 
-// Says what the door gives it for each line that it reads, and answers that the turn's value is 42.
+// Prints the door's answer for each line that it reads, and answers that the turn's value is 42.
 constexpr std::string_view kAsker = R"((module
   (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
@@ -101,9 +101,10 @@ constexpr std::string_view kAsker = R"((module
       (call $write (local.get $door) (i32.const 300) (i32.const 63))
       (br $turn)))))";
 
-// Reads its input to the end, four bytes at once. It says, a digit each: how many bytes there were, how many arguments it
-// has, how often it read, and how many bytes there are in a file, to which it then adds one. It exits with the number of
-// bytes when the input begins with "x", loops when with "l", traps when with "t". START is what it does before it reads.
+// Reads its input to the end, four bytes at once. It prints, one digit each: the number of bytes, its number of
+// arguments, the number of reads, and the number of bytes in a file, to which it then appends one. It exits with the
+// number of bytes when the input begins with "x", loops when with "l", traps when with "t". START is what it does
+// before it reads.
 constexpr std::string_view kCounter = R"((module
   (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
@@ -190,7 +191,7 @@ class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);
   }
-  static std::string said(Session& session, const std::string& code) {
+  static std::string output_of(Session& session, const std::string& code) {
     const Report report = session.exec({.code = code});
     EXPECT_EQ(report.outcome, Outcome::kOk) << code;
     EXPECT_TRUE(report.errors.empty()) << report.errors.front().message;
@@ -202,11 +203,11 @@ class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
 
 TEST_P(StdinLanguage, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
   const auto calculator = session(package(kCalculator));
-  EXPECT_EQ(said(*calculator, "20+22"), "42 42\n");
-  EXPECT_EQ(said(*calculator, "1"), "1 43\n");
-  EXPECT_EQ(said(*calculator, "2\n3+4"), "2 45\n7 52\n") << "all that it was given is one turn";
-  EXPECT_EQ(said(*calculator, ""), "0 52\n");
-  EXPECT_EQ(said(*calculator, "n"), "5 0 52\n");
+  EXPECT_EQ(output_of(*calculator, "20+22"), "42 42\n");
+  EXPECT_EQ(output_of(*calculator, "1"), "1 43\n");
+  EXPECT_EQ(output_of(*calculator, "2\n3+4"), "2 45\n7 52\n") << "all that it was given is one turn";
+  EXPECT_EQ(output_of(*calculator, ""), "0 52\n");
+  EXPECT_EQ(output_of(*calculator, "n"), "5 0 52\n");
 }
 
 // Its files are in its warm image.
@@ -231,23 +232,23 @@ TEST_P(StdinLanguage, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
     for (int i = 0; i < 2; ++i) {
       auto made = Session::create(*opened, options_of({}));
       ASSERT_TRUE(made);
-      EXPECT_EQ(said(**made, "n1"), "1 1 101\n") << "what init printed is nobody's";
+      EXPECT_EQ(output_of(**made, "n1"), "1 1 101\n") << "what init printed is nobody's";
     }
   }
 }
 
 TEST_P(StdinLanguage, ForksGoOnFromWhereTheirParentStoodEachForItself) {
   const auto calculator = session(package(kCalculator));
-  said(*calculator, "10");
+  output_of(*calculator, "10");
   const auto fork = calculator->fork(1), other = calculator->fork(2);
   ASSERT_TRUE(fork && other);
-  EXPECT_EQ(said(*calculator, "1"), "1 11\n");
-  EXPECT_EQ(said(**fork, "2"), "2 12\n");
-  EXPECT_EQ(said(**fork, "n"), "2 0 12\n");
-  EXPECT_EQ(said(**other, "3"), "3 13\n");
+  EXPECT_EQ(output_of(*calculator, "1"), "1 11\n");
+  EXPECT_EQ(output_of(**fork, "2"), "2 12\n");
+  EXPECT_EQ(output_of(**fork, "n"), "2 0 12\n");
+  EXPECT_EQ(output_of(**other, "3"), "3 13\n");
   const auto of_fork = (*fork)->fork(1);
   ASSERT_TRUE(of_fork);
-  EXPECT_EQ(said(**of_fork, "5"), "5 17\n");
+  EXPECT_EQ(output_of(**of_fork, "5"), "5 17\n");
 }
 
 TEST_P(StdinLanguage, ATurnThatEndsBadlyGoesBack) {
@@ -256,14 +257,13 @@ TEST_P(StdinLanguage, ATurnThatEndsBadlyGoesBack) {
   policy.limits.memory_bytes = 1 << 20;
   const auto calculator = session(package(kCalculator), policy);
   EXPECT_EQ(calculator->exec({.code = "5\nl"}).outcome, Outcome::kOutOfFuel) << "the first turn of all";
-  EXPECT_EQ(said(*calculator, "n7"), "0 7 7\n");
+  EXPECT_EQ(output_of(*calculator, "n7"), "0 7 7\n");
   for (const char* const bad : {"5\nl", "5\nt", "9x", "5\n1000mt"}) {
     const Report report = calculator->exec({.code = bad});
     EXPECT_NE(report.outcome, Outcome::kOk) << bad;
     ASSERT_EQ(report.errors.size(), 1u);
-    EXPECT_NE(report.errors[0].hint.find("stands as it did before"), std::string::npos)
-        << report.errors[0].hint;
-    EXPECT_EQ(said(*calculator, "0"), "0 7\n") << "after " << bad;
+    EXPECT_NE(report.errors[0].hint.find("is as it was before"), std::string::npos) << report.errors[0].hint;
+    EXPECT_EQ(output_of(*calculator, "0"), "0 7\n") << "after " << bad;
   }
 }
 
@@ -272,16 +272,16 @@ TEST_P(StdinLanguage, ATurnOutOfTimeGoesBack) {
   policy.limits.fuel = 1ull << 60;
   const auto budget = std::make_shared<policy::Budget>(policy.limits);
   const auto calculator = session(package(kCalculator), policy, budget);
-  // The time of the first turn is over before it begins; the next one has all of it.
+  // The time of the first turn is up before it starts; the next one has all of it.
   budget->set_deadline(std::chrono::steady_clock::now());
   EXPECT_EQ(calculator->exec({.code = "5\nl"}).outcome, Outcome::kTimedOut);
   budget->set_deadline(std::chrono::steady_clock::time_point::max());
-  EXPECT_EQ(said(*calculator, "1"), "1 1\n");
+  EXPECT_EQ(output_of(*calculator, "1"), "1 1\n");
 }
 
 TEST_P(StdinLanguage, AProgramThatExitsTellsItsCode) {
   const auto calculator = session(package(kCalculator));
-  said(*calculator, "7");
+  output_of(*calculator, "7");
   const Report failed = calculator->exec({.code = "3x"});
   EXPECT_EQ(failed.outcome, Outcome::kRaised);
   EXPECT_EQ(failed.exit_code, 3);
@@ -289,14 +289,14 @@ TEST_P(StdinLanguage, AProgramThatExitsTellsItsCode) {
   EXPECT_EQ(fine.outcome, Outcome::kOk);
   EXPECT_EQ(fine.exit_code, 0);
   EXPECT_EQ(fine.stdout_text, "8 15\n");
-  EXPECT_EQ(said(*calculator, "1"), "1 8\n") << "it stands as before the turn that ended it";
+  EXPECT_EQ(output_of(*calculator, "1"), "1 8\n") << "it is as before the turn that ended it";
 }
 
 TEST_P(StdinLanguage, FuelIsTheSameInAForkAndBehindAStepBack) {
   policy::Policy policy;
   policy.limits.fuel = 100'000;
   const auto calculator = session(package(kCalculator), policy);
-  said(*calculator, "7");
+  output_of(*calculator, "7");
   const auto fork = calculator->fork(1);
   ASSERT_TRUE(fork);
   const uint64_t used = (*fork)->exec({.code = "1+2+3"}).fuel_used;
@@ -310,10 +310,10 @@ TEST_P(StdinLanguage, RandomNumbersFollowFromTheSeedAndTheFork) {
     policy::Policy policy;
     policy.random.seed = seed;
     const auto calculator = session(package(kCalculator), policy);
-    std::string all = said(*calculator, "rrrrrrrr");
+    std::string all = output_of(*calculator, "rrrrrrrr");
     const auto fork = calculator->fork(1);
     EXPECT_TRUE(fork);
-    return std::pair(all, said(**fork, "rrrrrrrr"));
+    return std::pair(all, output_of(**fork, "rrrrrrrr"));
   };
   const auto one = numbers(1), again = numbers(1), two = numbers(2);
   EXPECT_EQ(one, again);
@@ -327,14 +327,18 @@ TEST_P(StdinLanguage, CodeAloneReachesAProgramThatDoesNotAsk) {
   EXPECT_EQ(arguments.outcome, Outcome::kInvalid);
   EXPECT_FALSE(arguments.errors[0].hint.empty());
   EXPECT_EQ(calculator->exec({.code = "1", .input = "a"}).outcome, Outcome::kInvalid);
-  EXPECT_EQ(said(*calculator, "1"), "1 1\n");
+  const Report inputs = calculator->exec({.code = "1", .inputs = {{"n", "1"}}});
+  EXPECT_EQ(inputs.outcome, Outcome::kInvalid);
+  EXPECT_TRUE(inputs.errors[0].message.contains("input variables")) << inputs.errors[0].message;
+  EXPECT_FALSE(inputs.errors[0].hint.empty());
+  EXPECT_EQ(output_of(*calculator, "1"), "1 1\n");
 }
 
 TEST_P(StdinLanguage, ALengthGoesBeforeTheCode) {
   lang::Package framed = package(kCalculator);
   framed.frame = lang::Frame::kLength;
   const auto calculator = session(framed);
-  EXPECT_EQ(said(*calculator, "20+22\n"), "6 6\n42 48\n");
+  EXPECT_EQ(output_of(*calculator, "20+22\n"), "6 6\n42 48\n");
 }
 
 TEST_P(StdinLanguage, WhoAsksTheDoorHasTheWholeTurn) {
@@ -349,6 +353,29 @@ TEST_P(StdinLanguage, WhoAsksTheDoorHasTheWholeTurn) {
       EXPECT_NE(report.stdout_text.find(part), std::string::npos) << report.stdout_text;
     EXPECT_EQ(report.stdout_text.find("entropy_hex") != std::string::npos, round == 0);
   }
+}
+
+TEST_P(StdinLanguage, ATurnThatNobodyHasAskedForIsKeptWithItsInputs) {
+  lang::Package asking = package(kAsker);
+  asking.frame = lang::Frame::kDoor;
+  const auto of = open(asking).value();
+  auto asker = Session::create(of, options_of({})).value();
+  const Report paused =
+      asker->exec({.code = "x", .inputs = {{"b", "[1]"}, {"a", "{\"d\":1,\"c\":2}"}}, .pause_at_fuel = 1});
+  ASSERT_EQ(paused.outcome, Outcome::kFrozen);
+  const std::vector<uint8_t> bytes = asker->keep().value();
+  EXPECT_EQ(bytes[8], kSessionVersion) << "older ones would lose them";
+  SessionState state = read_session(bytes).value();
+  ASSERT_TRUE(state.pause && state.pause->turn);
+  const auto restored = kept_and_restored(*asker, of, options_of({}));
+  ASSERT_NE(restored, nullptr);
+  const std::string words = R"("inputs":{"b":[1],"a":{"d":1,"c":2}}})";
+  for (Session* const each : {asker.get(), restored.get()}) {
+    const Report report = each->go_on();
+    EXPECT_NE(report.stdout_text.find(words), std::string::npos) << report.stdout_text;
+  }
+  state.pause->turn->inputs[0].second = "1},{";
+  EXPECT_FALSE(read_session(write_session(state)));
 }
 
 TEST_P(StdinLanguage, WhatDoesNotWaitForCodeIsNone) {
@@ -379,9 +406,9 @@ std::string counter_that(std::string_view begins) {
 TEST_P(StdinLanguage, AProgramThatReadsToTheEndIsStartedForEachTurn) {
   for (const char* const begins : {kMetNothing, kDrewEntropy}) {
     const auto counter = session(counting(package(counter_that(begins))));
-    EXPECT_EQ(said(*counter, "abcde"), "5130") << begins;
-    EXPECT_EQ(said(*counter, ""), "0111") << "nothing but files stays";
-    EXPECT_EQ(said(*counter, "a\n"), "2122") << "nothing is written after the code";
+    EXPECT_EQ(output_of(*counter, "abcde"), "5130") << begins;
+    EXPECT_EQ(output_of(*counter, ""), "0111") << "nothing but files stays";
+    EXPECT_EQ(output_of(*counter, "a\n"), "2122") << "nothing is written after the code";
     ASSERT_EQ(counter->files().size(), 1u);
     EXPECT_EQ(counter->files().front().path, "/starts");
   }
@@ -399,7 +426,7 @@ TEST_P(StdinLanguage, ItBeginsWhereItFirstReadsWhenNothingBeforeCanBeOtherwise) 
   const Report with_arguments = warm->exec({.code = "abc", .arguments = {"-l", "-c"}});
   EXPECT_EQ(with_arguments.stdout_text, "3321") << "they are there from the start";
   EXPECT_GT(with_arguments.fuel_used, 100'000u);
-  EXPECT_EQ(said(*warm, "abc"), "3122") << "and of that turn alone";
+  EXPECT_EQ(output_of(*warm, "abc"), "3122") << "and of that turn alone";
 }
 
 TEST_P(StdinLanguage, ItsOutputAndExitCodeAreTheTurns) {
@@ -411,7 +438,7 @@ TEST_P(StdinLanguage, ItsOutputAndExitCodeAreTheTurns) {
     EXPECT_EQ(report.outcome, Outcome::kOk) << (report.errors.empty() ? "" : report.errors[0].message);
     EXPECT_EQ(report.exit_code, 3);
     EXPECT_EQ(report.stdout_text, first + "3120");
-    EXPECT_EQ(said(*counter, "abc"), first + "3121") << "what it wrote before it ended stays";
+    EXPECT_EQ(output_of(*counter, "abc"), first + "3121") << "what it wrote before it ended stays";
   }
   constexpr std::string_view kEnds = R"((module
     (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
@@ -429,23 +456,23 @@ TEST_P(StdinLanguage, ItLeavesNothingWhenItEndsBadly) {
   policy::Policy policy;
   policy.limits.fuel = 300'000;
   const auto counter = session(counting(package(counter_that(kMetNothing))), policy);
-  EXPECT_EQ(said(*counter, "a"), "1120");
+  EXPECT_EQ(output_of(*counter, "a"), "1120");
   EXPECT_EQ(counter->exec({.code = "l"}).outcome, Outcome::kOutOfFuel);
   EXPECT_EQ(counter->exec({.code = "t"}).outcome, Outcome::kTrapped);
-  EXPECT_EQ(said(*counter, "b"), "1121") << "as after the first turn";
+  EXPECT_EQ(output_of(*counter, "b"), "1121") << "as after the first turn";
   const Report refused = counter->exec({.code = "a", .input = "more"});
   EXPECT_EQ(refused.outcome, Outcome::kInvalid);
-  EXPECT_EQ(said(*counter, "c"), "1122");
+  EXPECT_EQ(output_of(*counter, "c"), "1122");
 }
 
 TEST_P(StdinLanguage, ItForksBetweenTurnsAndWhereItIsPaused) {
   const auto counter = session(counting(package(counter_that(kMetNothing))));
-  said(*counter, "a");
+  output_of(*counter, "a");
   auto fork = counter->fork(1);
   ASSERT_TRUE(fork);
-  EXPECT_EQ(said(**fork, "b"), "1121");
-  EXPECT_EQ(said(**fork, "b"), "1122");
-  EXPECT_EQ(said(*counter, "b"), "1121");
+  EXPECT_EQ(output_of(**fork, "b"), "1121");
+  EXPECT_EQ(output_of(**fork, "b"), "1122");
+  EXPECT_EQ(output_of(*counter, "b"), "1121");
   const uint64_t whole = counter->fork(2).value()->exec({.code = "abcdefg"}).fuel_used;
   for (uint64_t part = 1; part < 6; ++part) {
     const Report begun = counter->exec({.code = "abcdefg", .pause_at_fuel = whole * part / 6});
@@ -457,7 +484,7 @@ TEST_P(StdinLanguage, ItForksBetweenTurnsAndWhereItIsPaused) {
     EXPECT_EQ(there.stdout_text, here.stdout_text);
     EXPECT_EQ(begun.stdout_text + here.stdout_text, "713" + std::to_string(part + 1));
     EXPECT_EQ(here.fuel_used, whole);
-    EXPECT_EQ(said(**half, ""), "011" + std::to_string(part + 2));
+    EXPECT_EQ(output_of(**half, ""), "011" + std::to_string(part + 2));
   }
 }
 
@@ -473,7 +500,7 @@ TEST_P(StdinLanguage, ItsWarmImageIsFoundAgain) {
       EXPECT_EQ((*opened)->waiting() != nullptr, begins == kMetNothing);
       auto made = Session::create(*opened, options_of({}));
       ASSERT_TRUE(made);
-      EXPECT_EQ(said(**made, "abc"), "3120");
+      EXPECT_EQ(output_of(**made, "abc"), "3120");
     }
 }
 
@@ -508,13 +535,13 @@ TEST_P(StdinLanguage, OneThatWasKeptGoesOnAsOneThatWasNot) {
         const uint64_t pause = random() % 4 == 0 ? random() % 1'000 : 1ull << 40;
         Report here = session->exec({.code = code, .pause_at_fuel = pause});
         Report there = kept->exec({.code = code, .pause_at_fuel = pause});
-        ASSERT_EQ(told(here), told(there)) << code << ", seed " << seed << ", turn " << turn;
+        ASSERT_EQ(comparable(here), comparable(there)) << code << ", seed " << seed << ", turn " << turn;
         while (here.outcome == Outcome::kFrozen) {
           kept = kept_and_restored(*kept, of, options_of(policy));
           const uint64_t next = here.fuel_used + 1 + random() % 500'000;
           here = session->go_on(next);
           there = kept->go_on(next);
-          ASSERT_EQ(told(here), told(there)) << code << ", seed " << seed << ", turn " << turn;
+          ASSERT_EQ(comparable(here), comparable(there)) << code << ", seed " << seed << ", turn " << turn;
         }
       }
     }
@@ -524,7 +551,7 @@ TEST_P(StdinLanguage, OneThatWasKeptGoesOnAsOneThatWasNot) {
 TEST_P(StdinLanguage, OneThatWaitsIsNotRestoredAsOneThatDoesNot) {
   const auto reads = open(package(kCalculator)).value();
   auto session = Session::create(reads, options_of({})).value();
-  said(*session, "1+2");
+  output_of(*session, "1+2");
   const std::vector<uint8_t> bytes = session->keep().value();
   SessionState state = read_session(bytes).value();
   ASSERT_EQ(state.place.waits, KeptPlace::Waits::kInItsFrames);

@@ -15,8 +15,9 @@
 #include "base/private_file.h"
 #include "base/sealed_file.h"
 #include "base/sha256.h"
-#include "engine/fuel.h"
-#include "engine/image_file.h"
+#include "engine/code/fuel.h"
+#include "engine/execution/module.h"
+#include "engine/freeze/image_file.h"
 #include "host/local_broker.h"
 #include "lang/guest_files.h"
 #include "sandbox/body.h"
@@ -30,11 +31,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kInstallAgain = "Install the language again: docs/languages.md says how.";
-// What CPython says that it is (sys.executable). There are no processes, so it is empty; but libraries look at it.
+constexpr const char* kInstallAgain = "Install the language again: see docs/languages.md.";
+// What CPython reports as sys.executable. There are no processes, so the file is empty; but libraries look at it.
 constexpr const char* kPythonExecutable = "/usr/local/bin/python.wasm";
 
-// Where a language finds Membrane's own part of it.
+// Where a language finds Membrane's own files for it.
 constexpr std::string_view kGuestDirectory = "/usr/local/lib/membrane/";
 
 Result<std::shared_ptr<const FileMapping>> map_file(const std::string& path) {
@@ -59,8 +60,8 @@ Status check_hash(const lang::PackageFile& file) {
   return {};
 }
 
-// The directory of warm images, made when it is not there. Images hold machine code, so that whoever can write to the
-// directory could run code as this user.
+// The directory of warm images, created if it does not exist. Images hold machine code, so anyone who can write to
+// the directory can run code as this user.
 Status use_directory(const std::string& directory) {
   struct stat status{};
   if (stat(directory.c_str(), &status) != 0 && !make_directory(directory))
@@ -68,10 +69,10 @@ Status use_directory(const std::string& directory) {
   return check_private_directory(directory, "a warm image");
 }
 
-// By what its files are said to be and by what of them can be seen without reading them: a file that was written to, or
-// replaced by another, has another time of change.
+// Identifies the files by what is known without reading them: a file that was written to, or replaced, has another
+// time of change.
 Result<std::string> key_of(lang::Package package, const std::vector<std::string>& modules) {
-  package.warm.clear();  // other images are other files
+  package.warm.clear();  // other images are in other files
   std::string text = lang::to_json(package);
   for (const std::string& module : modules) text += module + "\n";
   const auto add = [&text](const std::string& path) -> Status {
@@ -86,7 +87,7 @@ Result<std::string> key_of(lang::Package package, const std::vector<std::string>
   MEMBRANE_TRY(add(package.module.path));
   for (const lang::PackageFile& file : package.files) MEMBRANE_TRY(add(file.path));
   text += kBuildId;
-  XXH128_canonical_t hash;  // the directory is private: nobody forges it
+  XXH128_canonical_t hash;  // the directory is private: no forgeries
   XXH128_canonicalFromHash(&hash, XXH3_128bits(text.data(), text.size()));
   return hex_of(hash.digest);
 }
@@ -99,9 +100,10 @@ void say(const TemplateOptions& options, const std::string& step) {
 
 constexpr size_t kKeyDigits = 2 * sizeof(XXH128_canonical_t);
 constexpr std::string_view kImageEnding = ".image";
-// A program that is started for each turn, and has not read after so much, begins from its start in each.
+// A program that is started for each turn, and has not read its input after this much fuel, starts from the
+// beginning in each turn.
 constexpr uint64_t kMostFuelToFirstRead = 2'000'000'000;
-constexpr uint64_t kMostImageBytes = 3ull << 30;  // of all images in the directory
+constexpr uint64_t kMostImageBytes = 3ull << 30;  // for all images in the directory
 
 }  // namespace
 
@@ -141,27 +143,27 @@ Status Template::make_files() {
     MEMBRANE_ASSIGN(const auto mapped, map_file(file.path));
     layers.push_back({.path = file.guest, .bytes = mapped->bytes(), .keep = mapped});
   }
-  // JavaScript has its own part in the image of its memory, and not as files.
+  // JavaScript has its own part in the memory image, and not in files.
   for (const lang::GuestFile& file : lang::guest_files())
     if (package_.driver == lang::Driver::kPython && file.language == "python")
       layers.push_back({.path = std::string(kGuestDirectory) + std::string(file.path), .bytes = file.bytes});
   layers.push_back({.path = "/home", .kind = wasi::Layer::Kind::kDirectory});
   if (package_.driver == lang::Driver::kQuickJs)
     layers.push_back(
-        {.path = "/tmp", .kind = wasi::Layer::Kind::kDirectory});  // where os.tmpdir() says it is
+        {.path = "/tmp", .kind = wasi::Layer::Kind::kDirectory});  // the path that os.tmpdir() returns
   layers.insert(layers.end(), made_files_.begin(), made_files_.end());
   MEMBRANE_ASSIGN(files_, wasi::Image::make(layers));
   if (!files_digest_.empty()) files_->know_digest(files_digest_);
   return {};
 }
 
-// Of a small module everything is done at once, and nobody waits.
+// A small module is ready at once, without waiting.
 void Template::announce(const TemplateOptions& options) const {
   std::error_code error;
   const uint64_t bytes = fs::file_size(package_.module.path, error);
   if (options.on_wait && !error && bytes >= kLargeModuleBytes)
     options.on_wait("making " + package_.name + " ready" +
-                    (modules_.empty() ? "" : " with " + modules_.front() + " and what else is to be warm") +
+                    (modules_.empty() ? "" : " with " + modules_.front() + " and the other code to preload") +
                     ", once; this takes some seconds");
 }
 
@@ -180,17 +182,17 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package, co
     return fail(ErrorCode::kNotFound, "there is no warm image of " + made->package_.name);
   if (!loaded) {
     if (loaded.error().code == ErrorCode::kInvalidInput && options.on_problem)
-      options.on_problem("the warm image " + path + " is damaged; Membrane makes a new one");
+      options.on_problem("the warm image " + path + " is damaged; Membrane builds a new one");
     made->announce(options);
-    made->files_digest_.clear();  // of a file that was refused
+    made->files_digest_.clear();  // from a file that was refused
     MEMBRANE_TRY(made->warm(options));
     MEMBRANE_TRY(made->make_files());
     rehearse(made);
-    say(options, "keeping the warm image");
+    say(options, "saving the warm image");
     made->files_digest_ = made->files_->digest().value_or("");
     const auto written =
         engine::write_image_file(path, *made->image_, made->kept(), made->kept_bytes_of_files());
-    if (!written) return made;  // warm all the same, in this process
+    if (!written) return made;  // it is warm all the same, in this process
     make_room(options.cache_directory, kImageEnding, kMostImageBytes, path);
     made->image_.reset();
     made->waiting_.reset();
@@ -231,22 +233,23 @@ Status Template::capture(engine::Instance& instance) {
   return {};
 }
 
-// Takes what the file holds. Errors: those of engine::load_image_file().
+// Takes the contents of the file. Errors: those of engine::load_image_file().
 Status Template::load(const std::string& path, engine::Tier tier) {
   MEMBRANE_ASSIGN(auto loaded, engine::load_image_file(path, tier));
   hold_image(std::move(loaded.image));
   return take_kept(loaded.embedder, loaded.attachment);
 }
 
-// A session that comes and goes: which pages a turn changes is known from then on, and kept with the image.
+// Runs a trial session: afterwards the pages that a turn changes are known, and stored with the image.
 void Template::rehearse(const std::shared_ptr<const Template>& made) {
-  if (!made->interpreter_->asks() || made->interpreter_->reads()) return;  // an empty turn may be none there
+  if (!made->interpreter_->asks() || made->interpreter_->reads())
+    return;  // an empty turn may not be possible there
   const auto session = Session::create(made, {});
   if (session) static_cast<void>((*session)->exec({.code = "0"}));
 }
 
-// What is kept beside the image: the interpreter's own, the digest of all files, which takes some time to calculate, the
-// files that were made, then where its program waits.
+// The data stored with the image: the interpreter's state, the digest of all files, which takes some time to
+// compute, the files that were created, then the state of the waiting program.
 std::vector<uint8_t> Template::kept() const {
   std::vector<uint8_t> out;
   const auto number = [&out](uint64_t n) {
@@ -285,7 +288,7 @@ Result<engine::ImageIdentity> Template::identity() const {
   return engine::ImageIdentity{hash.low64, hash.high64};
 }
 
-// One after the other, as kept() lists them.
+// Concatenated, in the order of kept().
 std::vector<uint8_t> Template::kept_bytes_of_files() const {
   std::vector<uint8_t> out;
   for (const wasi::Layer& file : made_files_) out.insert(out.end(), file.bytes.begin(), file.bytes.end());
@@ -319,7 +322,7 @@ Status Template::take_kept(std::span<const uint8_t> all, const std::shared_ptr<c
   if (!in.ok() || !in.left().empty() || !contents.ok() ||
       (!interpreter_->restarts() && (waiting_ != nullptr) != interpreter_->reads()))
     return fail(ErrorCode::kInvalidInput, "the warm image of " + package_.name + " is damaged",
-                "Remove it: it will be made when it is needed.");
+                "Remove it: it is rebuilt when it is needed.");
   return {};
 }
 
@@ -331,7 +334,7 @@ Result<std::unique_ptr<wasi::System>> Template::new_system(const policy::Policy&
     config.world = std::move(world);
     return wasi::System::create(std::move(config));
   }
-  config.policy = nullptr;  // nothing was granted while it was warmed
+  config.policy = nullptr;  // nothing was granted during warming
   MEMBRANE_ASSIGN(const auto warm, wasi::System::thaw(system_, std::move(config)));
   if (key) warm->reseed(*key);
   return warm->fork(
@@ -340,7 +343,7 @@ Result<std::unique_ptr<wasi::System>> Template::new_system(const policy::Policy&
 
 namespace {
 
-// An interpreter at work before there are sessions of it, with nothing granted.
+// An interpreter that runs before there are sessions, without grants.
 class WarmRun {
  public:
   static Result<std::unique_ptr<WarmRun>> make(const Template& of, bool stdin_waits) {
@@ -351,7 +354,7 @@ class WarmRun {
                       return run->body_->answer(request);
                     }};
     MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
-    run->body_.emplace(Body::Surroundings{.said = &run->said_,
+    run->body_.emplace(Body::Surroundings{.output = &run->output_,
                                           .broker = &run->gate_,
                                           .session = nullptr,
                                           .interpreter = &of.interpreter(),
@@ -362,23 +365,23 @@ class WarmRun {
   }
 
   Body& body() { return *body_; }
-  // Why it did not come to its end: the first that is known of the host's word, the trap, and what it printed.
+  // Why it did not finish: the first known of the host's reason, the trap, and the output.
   [[nodiscard]] std::string reason() const {
     const Body::Stop& stop = body_->stop();
-    return !stop.message.empty()        ? stop.message
-           : !stop.trap.message.empty() ? stop.trap.message
-           : said_.stderr_text.empty()  ? "it ended"
-                                        : said_.stderr_text;
+    return !stop.message.empty()         ? stop.message
+           : !stop.trap.message.empty()  ? stop.trap.message
+           : output_.stderr_text.empty() ? "it ended"
+                                         : output_.stderr_text;
   }
 
  private:
-  WarmRun() { said_.output_limit_bytes = 1u << 20; }
+  WarmRun() { output_.output_limit_bytes = 1u << 20; }
 
   const policy::Policy nothing_;
   policy::Budget budget_;
   host::LocalBroker world_{nothing_, budget_, nullptr, nullptr};
   host::BrokerGate gate_ = host::BrokerGate::to_world(world_, nullptr, nullptr);
-  Conversation said_;
+  Conversation output_;
   std::optional<Body> body_;
 };
 
@@ -396,7 +399,7 @@ Result<std::shared_ptr<engine::CompiledModule>> Template::compile(const Template
   if (!module)
     return fail(ErrorCode::kInvalidInput, package_.module.path + ": " + module.error().message, "");
   const engine::Tier tier = options.tier == engine::Tier::kAuto ? engine::Tier::kCompiler : options.tier;
-  auto compiled = engine::CompiledModule::compile(std::move(*module), {}, tier);
+  auto compiled = engine::compile_module(std::move(*module), {}, tier);
   if (!compiled)
     return fail(ErrorCode::kInvalidInput, package_.module.path + ": " + compiled.error().message, "");
   return std::move(*compiled);
@@ -430,7 +433,7 @@ Status Template::warm(const TemplateOptions& options) {
   return {};
 }
 
-// From where the plain image is: its module is compiled already, and its interpreter started.
+// Starts from the plain image: its module is compiled already, and its interpreter started.
 Status Template::warm_from_plain(const TemplateOptions& options) {
   MEMBRANE_ASSIGN(const auto plain, open(package_, options));
   say(options, "importing " + modules_.front() + (modules_.size() == 1 ? "" : " and others"));
@@ -450,7 +453,7 @@ Status Template::warm_from_plain(const TemplateOptions& options) {
   return keep_files(body.system());
 }
 
-// What was made while it was warmed is there for each session.
+// Files created during warming are available to each session.
 Status Template::keep_files(const wasi::System& system) {
   for (const wasi::FileEntry& entry : system.written_files()) {
     if (entry.type == wasi::FileType::kDirectory) {
@@ -459,12 +462,12 @@ Status Template::keep_files(const wasi::System& system) {
     }
     auto read = entry.type == wasi::FileType::kRegularFile
                     ? system.read_file(entry.path)
-                    : host::refuse(host::Errno::kUnsupported, "it is no regular file");
+                    : host::refuse(host::Errno::kUnsupported, "it is not a regular file");
     if (!read)
       return fail(ErrorCode::kUnsupported,
                   package_.name + " made " + entry.path +
-                      ", which cannot be kept with its warm image: " + read.error().reason,
-                  "Leave out what makes it.");
+                      ", which cannot be stored with its warm image: " + read.error().reason,
+                  "Leave out the code that creates it.");
     const auto bytes = std::make_shared<const std::string>(*std::move(read));
     made_files_.push_back({.path = entry.path,
                            .bytes = {reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()},
@@ -473,8 +476,8 @@ Status Template::keep_files(const wasi::System& system) {
   return {};
 }
 
-// Of a program that is started for each turn: where it first reads its input, when nothing that it did until then can
-// turn out otherwise in a turn; else its module, as it is before it runs.
+// For a program that is started for each turn: the state at its first read of input, if nothing that it did before
+// could differ in a turn; else its module, before it runs.
 Status Template::keep_start(Body& body, bool is_waiting) {
   if (is_waiting && !body.met_the_world()) {
     waiting_ = body.waiting();

@@ -1,12 +1,12 @@
-// A language made ready: its module compiled, its interpreter initialised and warm, kept as an image from which each
-// session begins.
+// A language that is ready to run: its module compiled, its interpreter initialised and warm, stored as an image
+// from which each session starts.
 //
 //   package ─▶ compile ─▶ instantiate ─▶ warm ─▶ image in a file ─▶ Template ─▶ Session, as often as wanted
 //                                              └─▶ modules imported ─▶ another image, another Template
 //
-// The first time costs seconds; from then on the file is found and mapped, in milliseconds, by every process.
+// The first time takes seconds; afterwards every process finds and maps the file, in milliseconds.
 //
-// Ownership: sessions keep their Template. Threads: any, once it is open.
+// Ownership: sessions keep their Template alive. Threads: any, once it is open.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/instance_image.h"
-#include "engine/snapshot.h"
-#include "engine/tier.h"
+#include "engine/code/tier.h"
+#include "engine/freeze/instance_image.h"
+#include "engine/freeze/snapshot.h"
 #include "lang/package.h"
 #include "sandbox/interpreter.h"
 #include "wasi/image.h"
@@ -30,74 +30,77 @@ class Body;
 struct Waiting;
 
 struct TemplateOptions {
-  std::string cache_directory;  // of the warm images; the user's own
-  bool only_finds = false;      // a warm image that is not there, or is damaged, is not made: kNotFound
+  std::string cache_directory;  // of the warm images; owned by the user
+  bool only_finds = false;      // a missing or damaged warm image is not built: kNotFound
   engine::Tier tier = engine::Tier::kAuto;
   std::function<void(std::string_view step)> on_progress;  // "compiling python (99 MiB)"; may be null
-  // What a person should hear of even where nobody watches the progress: a damaged image; may be null.
+  // Problems that a person should see even without progress messages, such as a damaged image; may be null.
   std::function<void(std::string_view problem)> on_problem = {};
-  // Before something that takes seconds, for where nobody watches the progress: a sentence; may be null.
+  // Called with a sentence before something that takes seconds, for callers without progress messages; may be null.
   std::function<void(std::string_view what)> on_wait = {};
 };
 
-// Where a template is found again, by another process of this build: the package, the list of modules of its warm image,
-// and a layer of packages over it.
+// Identifies a template for another process of this build: the package, the list of modules of its warm image, and a
+// layer of packages over it.
 struct TemplateSpec {
   std::string package_directory;
   std::vector<std::string> modules;
   std::string cache_directory;
   engine::Tier tier = engine::Tier::kAuto;
   std::string layer_path, layer_key;  // "" for none
-  std::string imports;                // the directory that its files are below
+  std::string imports;                // the directory of its files
 
   friend bool operator==(const TemplateSpec&, const TemplateSpec&) = default;
 };
 
 class Template {
  public:
-  // Finds the warm image, or makes it; one that is damaged is made once more. `modules` is a list of package.warm, which
-  // are imported in it; empty for the plain image. Errors: those of read_package(); kInvalidArgument for a directory that
-  // others own or may write to; kInvalidInput for a file that is not the one that the package names; kUnsupported for a
-  // module that does not do what its driver needs; kUnavailable for what the system refuses.
+  // Finds the warm image, or builds it; a damaged one is rebuilt once. `modules` is a list from package.warm, to be
+  // imported in it; empty for the plain image. Errors: those of read_package(); kInvalidArgument for a directory
+  // that others own or can write to; kInvalidInput for a file that is not the one that the package names;
+  // kUnsupported for a module that does not meet its driver's requirements; kUnavailable when the system refuses.
   static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options,
                                                       std::vector<std::string> modules = {});
 
-  // The same language with more files, read-only, which all its sessions see; programs import from the directory `imports`.
-  // `layers_are` names all that the files depend on; two templates with the same words have the same files. The layer's file
-  // is for spec(). Errors: those of wasi::Image::make(); kUnsupported for a language whose warm image holds its files.
+  // The same language with more files, read-only, which all its sessions see; programs import from the directory
+  // `imports`. `layers_are` identifies everything that the files depend on; two templates with the same value have
+  // the same files. The layer's file is for spec(). Errors: those of wasi::Image::make(); kUnsupported for a
+  // language whose warm image holds its files.
   static Result<std::shared_ptr<const Template>> over(std::shared_ptr<const Template> below,
                                                       const std::vector<wasi::Layer>& layers,
                                                       std::string imports, std::string layers_are = {},
                                                       std::string layer_path = {});
 
-  // The file of the warm image, whether it is there or not. Errors: kNotFound when a file of the package is not there.
+  // The file of the warm image, whether it exists or not. Errors: kNotFound when a file of the package is missing.
   static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory,
                                         const std::vector<std::string>& modules = {});
-  // Removes the warm images of a language, also those of other builds of this program. How many there were.
+  // Removes the warm images of a language, including those of other builds of this program. Returns how many there
+  // were.
   static size_t forget_images(std::string_view name, const std::string& cache_directory);
 
   [[nodiscard]] const lang::Package& package() const { return package_; }
   [[nodiscard]] const TemplateSpec& spec() const { return spec_; }
   [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
-  // Those of the package, and those that were made while it was warmed.
+  // Those of the package, and those created during warming.
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
-  // What a session is besides is told in these terms (Session::keep()): the same in every process that makes the template
-  // of the same files. The bytes of its files are not in it (wasi::Image::digest()). Errors: as InstanceImage::identity().
+  // Identifies the template in the bytes of a session (Session::keep()): the same in every process that builds the
+  // template from the same files. The contents of its files are not included (wasi::Image::digest()). Errors: as
+  // InstanceImage::identity().
   [[nodiscard]] Result<engine::ImageIdentity> identity() const;
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
-  // Of one that was made by over(): the directory that programs import from, too. Else "".
+  // For a template made by over(): the additional directory that programs import from. Else "".
   [[nodiscard]] const std::string& imports() const { return imports_; }
-  // What over() was told that its files are; "" of one that was not made by it.
+  // The `layers_are` of over(); "" for a template not made by it.
   [[nodiscard]] const std::string& layers() const { return spec_.layer_key; }
-  // Those that its warm image has imported; none of the plain one.
+  // Modules imported in its warm image; empty for the plain one.
   [[nodiscard]] const std::vector<std::string>& modules() const { return modules_; }
-  // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
-  // it waits first, if it can begin there; else null.
+  // The state of its waiting program, if it reads its turns as input; for a program that is started for each turn,
+  // the state at its first read, if it can start there; else null.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
-  // What is known of places in its program's code, for all that begins with its image.
+  // Known places in its program's code, shared by everything that starts from its image.
   [[nodiscard]] const std::shared_ptr<engine::KnownPlaces>& known_places() const { return known_places_; }
-  // What a session begins with. `policy` is borrowed; `key`: of its seeded stream, in the place of the policy's seed. Errors: those
-  // of wasi::System.
+  // The System that a session starts with. `policy` is borrowed; `key` is for its seeded stream, and replaces the
+  // policy's seed. Errors: those of wasi::System.
   [[nodiscard]] Result<std::unique_ptr<wasi::System>> new_system(
       const policy::Policy& policy, wasi::World world, std::optional<RandomStream::Key> key = {}) const;
 
@@ -121,16 +124,16 @@ class Template {
 
   lang::Package package_;
   std::vector<std::string> modules_;
-  std::vector<wasi::Layer> made_files_;  // while it was warmed
+  std::vector<wasi::Layer> made_files_;  // during warming
   std::shared_ptr<const wasi::Image> files_;
-  std::string files_digest_;  // of files_, when the image is of a file that has it; else ""
+  std::string files_digest_;  // digest of files_, if the image comes from a file that has it; else ""
   std::string imports_;
   TemplateSpec spec_;
-  std::shared_ptr<Interpreter> interpreter_;  // shared with those that are made over it
+  std::shared_ptr<Interpreter> interpreter_;  // shared with templates made over it
   std::shared_ptr<const engine::InstanceImage> image_;
   std::shared_ptr<engine::KnownPlaces> known_places_;
   std::shared_ptr<const Waiting> waiting_;
-  std::vector<uint8_t> system_;  // frozen: files and clock of the program that waits
+  std::vector<uint8_t> system_;  // frozen: files and clock of the waiting program
 };
 
 }  // namespace membrane::sandbox

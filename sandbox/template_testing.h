@@ -14,7 +14,7 @@
 
 namespace membrane::sandbox {
 
-// Where warm images are kept between tests: a template costs seconds.
+// Where warm images are stored between tests: building a template takes seconds.
 inline std::string template_cache() {
   const std::string given = environment_variable("MEMBRANE_TEST_CACHE");
   return given.empty() ? ::testing::TempDir() + "membrane-templates-" + std::to_string(getuid()) : given;

@@ -11,7 +11,7 @@ namespace {
 
 using wasm::ValType;
 
-// An integer of 32 or 64 bits, given as signed or as unsigned.
+// An integer of 32 or 64 bits, written as signed or as unsigned.
 std::optional<uint64_t> parse_integer(std::string_view text, unsigned bits) {
   std::string digits;
   std::remove_copy(text.begin(), text.end(), std::back_inserter(digits), '_');

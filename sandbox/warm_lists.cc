@@ -10,7 +10,7 @@ bool is_name(char c) {
          (c & 0x80) != 0;
 }
 
-// Reads words of one statement.
+// Reads the words of one statement.
 class Words {
  public:
   explicit Words(std::string_view text) : left_(text) {}
@@ -28,7 +28,7 @@ class Words {
     left_.remove_prefix(found.size());
     return found;
   }
-  // "a" of a.b.c.
+  // "a" for a.b.c.
   std::string_view package() {
     const std::string_view first = word();
     while (skip('.')) word();
@@ -45,7 +45,7 @@ std::string_view package_of(std::string_view module) { return module.substr(0, m
 }  // namespace
 
 std::vector<std::string_view> imported_packages(std::string_view program) {
-  constexpr size_t kMost = 200;  // a program that imports more begins somewhere all the same
+  constexpr size_t kMost = 200;  // the choice need not consider further imports
   std::vector<std::string_view> packages;
   const auto add = [&](std::string_view name) {
     if (packages.size() < kMost && !name.empty() && std::ranges::find(packages, name) == packages.end())

@@ -1,4 +1,4 @@
-// Modules that import WASI, run as any program is.
+// Modules that import WASI run like any program.
 #include <gtest/gtest.h>
 
 #include "sandbox/sandbox.h"
@@ -92,7 +92,7 @@ TEST(WasiProgram, EndsWithItsExitCode) {
   }
 }
 
-// It looks for a file that nobody granted, and ends as `end` says of what it was answered.
+// Looks for a file that is not granted, and then does `end` with the result.
 std::string probes_and(const std::string& end) {
   return R"((module
     (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
@@ -151,7 +151,7 @@ TEST(WasiProgram, EndingWellAfterARefusalIsNoError) {
   EXPECT_TRUE(report.errors.empty());
 }
 
-// Frozen anywhere, it ends as if it had not been.
+// Frozen at any point, it ends as if it had not been.
 TEST(WasiProgram, FreezesAnywhereAndEndsTheSame) {
   const std::string input(1500, 'x');
   const Report whole = run_text(kCopy, {}, input);
@@ -168,7 +168,7 @@ TEST(WasiProgram, FreezesAnywhereAndEndsTheSame) {
   }
 }
 
-// Makes a file of 30 MB of zeros at first, and then counts for a while.
+// Creates a file of 30 MB of zeros first, and then counts for a while.
 constexpr const char* kHasAFile = R"((module
   (import "wasi_snapshot_preview1" "path_open"
     (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -196,7 +196,7 @@ TEST(WasiProgram, WhatItKeepsInTheHostMustFitWhereItIsThawed) {
   EXPECT_NE(refused.errors[0].hint.find("memory limit"), std::string::npos);
 }
 
-// What was read of an input that goes on is in the snapshot; the rest is asked of whoever thaws.
+// Input that was read before freezing is in the snapshot; the rest comes from the thawing caller.
 TEST(WasiProgram, ReadsOnFromTheInputOfWhoeverThaws) {
   RunOptions options;
   options.input_is_ambient = true;
@@ -216,7 +216,7 @@ TEST(WasiProgram, ReadsOnFromTheInputOfWhoeverThaws) {
   EXPECT_EQ(thaw(frozen.snapshot, {}).outcome, Outcome::kOk);  // without any: at its end
 }
 
-// Asks for stdin (2) and a clock (1) at once, and ends with what was first.
+// Polls stdin (2) and a clock (1) together, and ends with the first that is ready.
 constexpr const char* kPoll = R"((module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
@@ -227,7 +227,7 @@ constexpr const char* kPoll = R"((module
     (drop (call $poll (i32.const 0) (i32.const 1024) (i32.const 2) (i32.const 512)))
     (call $exit (i32.load (i32.const 1024))))))";
 
-// Whether input is there when it is asked for or comes later, the program sees the same.
+// The program behaves the same whether input is available when it polls or arrives later.
 TEST(WasiProgram, AsksForInputBeforeTheVirtualClockMovesOn) {
   EXPECT_EQ(run_text(kPoll, {}, "x").exit_code, 2);
   RunOptions options;

@@ -24,23 +24,24 @@ struct FreeEntry {
 ApiError no_archive(struct archive* archive) {
   const char* const why = archive_error_string(archive);
   return {ApiCode::kInvalidValue,
-          std::string("the body is no tar archive: ") + (why == nullptr ? "it is damaged" : why),
-          "Send a tar archive, as it is or compressed by gzip."};
+          std::string("the body is not a tar archive: ") + (why == nullptr ? "it is damaged" : why),
+          "Send a tar archive, plain or compressed with gzip."};
 }
 
 ApiError too_large() {
   return {ApiCode::kTooLarge,
           "the archive has more than " + std::to_string(kMostArchiveBytes >> 20) + " MiB or " +
               std::to_string(kMostArchiveEntries) + " entries",
-          "Take it in parts, directory by directory."};
+          "Download it in parts, directory by directory."};
 }
 
 ApiError no_entry(const std::string& hint) {
-  return {ApiCode::kInvalidValue, "the archive has an entry that is no file and no directory inside of it",
+  return {ApiCode::kInvalidValue, "the archive has an entry that is neither a file nor a directory inside it",
           hint};
 }
 
-// A name without "./" and "/" around it; nothing for one that leads elsewhere. "" is the archive's own directory.
+// A name without surrounding "./" and "/"; nothing for a name that leads elsewhere. "" is the archive's own
+// directory.
 std::optional<std::string> relative_name(std::string_view name) {
   if (name.starts_with('/')) return std::nullopt;
   std::string relative;
@@ -127,7 +128,7 @@ Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes) {
     const bool is_known = other != nullptr || type == AE_IFREG || type == AE_IFDIR || type == AE_IFLNK;
     if (!name || !is_known)
       return std::unexpected(
-          no_entry("Names are relative and have no \"..\"; devices and pipes are not taken."));
+          no_entry("Names are relative and have no \"..\"; devices and pipes are not supported."));
     if (entries.size() == kMostArchiveEntries) return std::unexpected(too_large());
     ArchiveEntry made = {.name = *name,
                          .is_directory = other == nullptr && type == AE_IFDIR,
@@ -137,14 +138,14 @@ Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes) {
     if (other != nullptr) {
       const auto first = std::ranges::find(entries, relative_name(other).value_or(""), &ArchiveEntry::name);
       if (first == entries.end() || first->is_directory)
-        return std::unexpected(no_entry("A link to a file comes after that file."));
+        return std::unexpected(no_entry("A hard link must follow its file."));
       if (first->bytes.size() > left) return std::unexpected(too_large());
       made.bytes = first->bytes;
       made.target = first->target;
     } else if (type == AE_IFLNK) {
       const char* const target = archive_entry_symlink(entry);
       if (target == nullptr || *target == '\0')
-        return std::unexpected(no_entry("A symbolic link says where it leads."));
+        return std::unexpected(no_entry("A symbolic link needs a target."));
       made.target = target;
     } else {
       auto contents = read_bytes(archive.get(), left);
@@ -193,7 +194,7 @@ Answer<std::string> pack_files(Guest& guest, const std::string& context, const s
 
 namespace {
 
-// What is written there is not written where a link leads.
+// Nothing is written through a link.
 Answer<void> remove_link(Guest& guest, const std::string& context, const std::string& path) {
   const auto facts = guest.stat_file(path, false);
   if (!facts || facts->target.empty()) return {};
@@ -210,7 +211,7 @@ Answer<void> unpack_files(Guest& guest, const std::string& context, const std::s
   if (!entries) return std::unexpected(entries.error());
   const bool has_modes = guest.kind() == Kind::kLinux;
   if (!has_modes && std::ranges::any_of(*entries, [](const auto& each) { return !each.target.empty(); }))
-    return std::unexpected(no_entry("Files of Linux sandboxes alone have symbolic links."));
+    return std::unexpected(no_entry("Only Linux sandboxes have symbolic links."));
   const auto make_directory = [&](const std::string& path) {
     return guest.act_on_files(context, {wasi::FileAct::kMakeDirectory, path, "", false});
   };

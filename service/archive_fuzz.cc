@@ -1,4 +1,4 @@
-// Archives of clients.
+// Archives sent by clients.
 #include <cstddef>
 #include <cstdint>
 

@@ -9,7 +9,7 @@
 namespace membrane::service {
 namespace {
 
-// One header of ustar, and the bytes.
+// One ustar header, and the bytes.
 std::string ustar(const std::string& name, char type, const std::string& bytes) {
   std::string header(512, '\0');
   name.copy(header.data(), 100);

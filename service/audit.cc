@@ -18,15 +18,15 @@ Status Audit::go_on() {
     MEMBRANE_ASSIGN(const std::string tail, disk_.read_end(path_, 2 * kMostAuditLineBytes));
     const size_t end = tail.rfind('\n');
     if (end == std::string::npos && tail.size() >= kMostAuditLineBytes)
-      return fail(ErrorCode::kInvalidInput, path_ + " is no audit log of the service", "Move it away.");
+      return fail(ErrorCode::kInvalidInput, path_ + " is not an audit log of the service", "Move it away.");
     const uint64_t torn = tail.size() - (end == std::string::npos ? 0 : end + 1);
     if (end != std::string::npos) {
       const size_t before = end == 0 ? std::string::npos : tail.rfind('\n', end - 1);
       const size_t begin = before == std::string::npos ? 0 : before + 1;
       if (const Status taken = chain_.begin_after(std::string_view(tail).substr(begin, end - begin)); !taken)
         return fail(ErrorCode::kInvalidInput,
-                    path_ + " ends in what the service has not written: " + taken.error().message,
-                    "Move it away; membrane audit verify says how far it is whole.");
+                    path_ + " ends in bytes that the service did not write: " + taken.error().message,
+                    "Move it away; membrane audit verify shows how much of it is intact.");
     }
     size_bytes_ = *size - torn;
     if (torn > 0) {

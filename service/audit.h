@@ -1,8 +1,8 @@
-// The service's audit log: who made, ran, changed and ended what. A hash chain (base/audit_chain.h) in a file that only
-// grows. Holds no code, output, file, token or secret.
+// The service's audit log: who created, ran, changed and ended what. A hash chain (base/audit_chain.h) in an
+// append-only file. It contains no code, output, file, token or secret.
 //
-// A record is in the file when add() returns; it is safe from a power cut after the next sync(), or at once when that is
-// asked for.
+// A record is in the file when add() returns; it survives a power cut after the next sync(), or at once on
+// request.
 //
 // Threads: any.
 #pragma once
@@ -25,8 +25,8 @@ class Audit {
  public:
   using Fields = std::map<std::string, std::string>;
 
-  // Goes on with the file. The last line, when a power cut left a part of it, is cut off, which is recorded. `disk` is
-  // borrowed. Errors: kInvalidInput when the file's end is not the service's; as Disk.
+  // Continues the file. A last line that a power cut left incomplete is cut off, which is recorded. `disk` is
+  // borrowed. Errors: kInvalidInput when the service did not write the file's end; those of Disk.
   static Result<std::unique_ptr<Audit>> open(Disk& disk, std::string path = kAuditFile);
 
   Status add(std::string_view event, const Fields& fields, Hold hold = Hold::kCrash);
@@ -41,7 +41,7 @@ class Audit {
   const std::string path_;
   std::mutex mutex_;  // guards what follows, and the file
   AuditChain chain_;
-  uint64_t size_bytes_ = 0;  // of what is whole
+  uint64_t size_bytes_ = 0;  // of complete records
   bool is_synced_ = true;
 };
 

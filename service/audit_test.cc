@@ -8,7 +8,7 @@
 namespace membrane::service {
 namespace {
 
-// How many lines of the log follow one another; the first that does not ends it.
+// The number of consecutive lines of the log that form a chain.
 struct Followed {
   uint64_t count = 0;
   bool is_whole = true;

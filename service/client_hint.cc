@@ -9,7 +9,7 @@
 namespace membrane::service {
 namespace {
 
-// What a word of the command line stands for; as policy::allow_flag() writes it.
+// The policy field for a word of the command line, as policy::allow_flag() writes it.
 std::string without_quotes(std::string_view word) {
   if (word.size() < 2 || !word.starts_with('\'') || !word.ends_with('\'')) return std::string(word);
   std::string out(word.substr(1, word.size() - 2));
@@ -19,7 +19,7 @@ std::string without_quotes(std::string_view word) {
   return out;
 }
 
-// What a client does to have what a flag grants: `"kv": {}` for kv. "" for what is no flag.
+// What a client sends to get what a flag grants: `"kv": {}` for kv. "" for anything but a flag.
 std::string instead_of(const std::string& grant) {
   const auto by = [](const std::string& field) {
     return "It would be allowed by " + field + " in the sandbox's policy.";
@@ -31,10 +31,10 @@ std::string instead_of(const std::string& grant) {
   if (grant == "ai")
     return "A service has no model: a program reaches one by \"http\", with a secret in its headers.";
   if (grant == "ask")
-    return "A service has nobody to ask: give the program what it needs with its code, its input or its "
+    return "A service has nobody to ask: pass the program what it needs with its code, its input or its "
            "files.";
   if (kind == "fs" || kind == "sql")
-    return "Over HTTP files of the machine are granted to nobody: copy them into the sandbox (PUT …/files).";
+    return "Over HTTP nobody is granted files of the machine: copy them into the sandbox (PUT …/files).";
   const size_t second = grant.find(':', colon + 1);
   if (kind != "http" || second == std::string::npos) return "";
   auto methods = nlohmann::json::array();
@@ -51,7 +51,7 @@ std::string json_amount(std::string_view amount) {
   return is_count ? std::string(amount) : json_text(nlohmann::json(std::string(amount)));
 }
 
-// "raise limits.fuel (--fuel 400)", "(limits.memory, --memory)": the flag goes, and the policy comes in its place.
+// "raise limits.fuel (--fuel 400)", "(limits.memory, --memory)": replaces the flag by the policy.
 std::string with_limit_of_policy(std::string hint) {
   constexpr std::string_view kLimit = "limits.";
   const auto is_of_name = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
@@ -75,7 +75,8 @@ std::string with_limit_of_policy(std::string hint) {
   return hint;
 }
 
-// "can write python = ["rich"] under [packages] of the policy": what a sandbox is made with.
+// Replaces "can write python = ["rich"] under [packages] of the policy": packages are chosen when a sandbox
+// is created.
 std::string with_packages(std::string hint) {
   constexpr std::string_view kWrite = "can write python = [", kUnder = "] under [packages] of the policy";
   const size_t at = hint.find(kWrite);

@@ -1,4 +1,4 @@
-// Hints of reports as they serve a client: what a flag of `membrane run` would do, by what a client sends.
+// Rewrites hints of reports for clients: replaces flags of `membrane run` by what a client sends.
 //
 // Threads: pure.
 #pragma once
@@ -7,9 +7,9 @@
 
 namespace membrane::service {
 
-// In the place of a flag that grants (--allow kv) it names the field of the policy ("kv": {}), or, of what no client is
-// granted, what to do instead; in the place of one that limits (--fuel 400), the limit of the sandbox's policy; and packages are
-// what a sandbox is made with. Other hints stay.
+// Replaces a flag that grants (--allow kv) by the field of the policy ("kv": {}) or, if clients cannot grant
+// it, by an alternative; a flag that limits (--fuel 400) by the limit in the sandbox's policy; and packages
+// by those of the sandbox's creation. Other hints stay.
 std::string client_hint(std::string hint);
 
 }  // namespace membrane::service

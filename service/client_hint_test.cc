@@ -17,16 +17,15 @@ TEST(ClientHint, SaysWhatToDoInsteadOfGrantingAFile) {
   for (const char* const hint : {"It would be allowed by --allow fs:read:/data",
                                  "Grant the directory at a place, and open the file there: --allow "
                                  "fs:read:../data:/data, and /data/x.csv."})
-    EXPECT_EQ(
-        client_hint(hint),
-        "Over HTTP files of the machine are granted to nobody: copy them into the sandbox (PUT …/files).");
+    EXPECT_EQ(client_hint(hint),
+              "Over HTTP nobody is granted files of the machine: copy them into the sandbox (PUT …/files).");
 }
 
 TEST(ClientHint, SaysWhatToDoInsteadOfGrantingWhatAServiceLacks) {
   EXPECT_EQ(client_hint("It would be allowed by --allow ai"),
             "A service has no model: a program reaches one by \"http\", with a secret in its headers.");
   EXPECT_EQ(client_hint("It would be allowed by --allow ask"),
-            "A service has nobody to ask: give the program what it needs with its code, its input or its "
+            "A service has nobody to ask: pass the program what it needs with its code, its input or its "
             "files.");
 }
 
@@ -56,10 +55,9 @@ TEST(ClientHint, NamesTheLimitOfThePolicy) {
 TEST(ClientHint, NamesThePackagesOfTheSandbox) {
   EXPECT_EQ(
       client_hint("the person who runs it can write python = [\"rich\", \"httpx\"] under [packages] of the "
-                  "policy. Until then go on without it."),
-      "the person who runs it can make the sandbox with \"packages\": [\"rich\", \"httpx\"]. Until then go "
-      "on "
-      "without it.");
+                  "policy. Until then, continue without it."),
+      "the person who runs it can make the sandbox with \"packages\": [\"rich\", \"httpx\"]. Until then, "
+      "continue without it.");
 }
 
 TEST(ClientHint, LeavesOthersAsTheyAre) {

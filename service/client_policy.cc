@@ -22,19 +22,19 @@ constexpr uint64_t kMostTableElements = 1'000'000;
 constexpr const char* kNoModel =
     "Leave it out; a program reaches a model by \"http\", with a secret in its headers.";
 constexpr const char* kNobody =
-    "Leave it out, and give the program what it needs with its code, its input or its files.";
+    "Remove it, and pass the program what it needs with its code, its input or its files.";
 
 std::unexpected<ApiError> not_yours(const std::string& what) {
   return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",
-                "Only the service's owner can grant that; leave it out.");
+                "Only the service's owner can grant that; remove it.");
 }
-// Not the owner's either: over HTTP nobody reaches for what the machine holds.
+// Not even the owner may grant these: over HTTP nobody gets access to what the machine holds.
 std::unexpected<ApiError> nobodys(const std::string& what, const char* instead) {
   return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",
-                std::string("Over HTTP that is granted to nobody, its owner included: ") + instead);
+                std::string("Over HTTP nobody is granted that, not even the owner: ") + instead);
 }
 
-// The URL of an address grants that address, whatever it is.
+// A URL with an address grants that address, whatever it is.
 bool is_of_special_address(const policy::HttpGrant& grant) {
   const auto url = policy::UrlGrant::parse(grant.url);
   return url && url->url().address && !policy::special_kind(*url->url().address).empty();
@@ -46,7 +46,7 @@ Answer<void> check_grants(const policy::Policy& policy, bool is_owner) {
   if (!policy.sql.empty())
     return nobodys("databases (sql)", "copy the database into the sandbox (membrane cp, PUT …/files).");
   if (policy.kv && !policy.kv->path.empty())
-    return nobodys("a file (kv.path)", "leave the path out, and the values are the sandbox's own.");
+    return nobodys("a file (kv.path)", "remove the path, and the values belong to the sandbox.");
   if (policy.ai)
     return refuse(ApiCode::kUnsupported, "the policy grants a model (ai), and the service has none",
                   kNoModel);
@@ -64,7 +64,7 @@ Answer<void> check_grants(const policy::Policy& policy, bool is_owner) {
 Answer<void> check_limits(const policy::Limits& limits) {
   const auto above = [](const char* name, uint64_t most, const char* unit) {
     return refuse(ApiCode::kInvalidValue,
-                  std::string("\"policy.limits.") + name + "\" is above what the service gives",
+                  std::string("\"policy.limits.") + name + "\" is above the service's limit",
                   "The most is " + std::to_string(most) + " " + unit + ".");
   };
   if (limits.memory_bytes > kMostMemoryBytes) return above("memory", kMostMemoryBytes, "bytes");

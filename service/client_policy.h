@@ -1,6 +1,6 @@
-// A policy that a client of the service sends. It is the client's own program that is bounded by it, but it runs on the
-// service's machine: what reaches for that machine (directories, databases, private addresses, the service's environment)
-// is not the client's to grant.
+// A policy that a client of the service sends. It bounds the client's own program, but that runs on the
+// service's machine: a client may not grant access to that machine (directories, databases, private
+// addresses, the service's environment).
 //
 // Include from .cc files only: the JSON library is slow to compile. Threads: pure.
 #pragma once
@@ -12,9 +12,9 @@
 
 namespace membrane::service {
 
-// `usual` are the limits that the policy does not name. Addresses that are not the public internet are the owner's to
-// grant. Secrets of headers are the service's (secrets.h), never variables of its environment. Errors: kInvalidValue,
-// kForbidden.
+// `usual` are the limits that the policy does not name. Only the owner may grant addresses that are not on
+// the public internet. Secrets in headers are the service's (secrets.h), never variables of its environment.
+// Errors: kInvalidValue, kForbidden.
 // No client's limits are above these.
 void bound_limits(policy::Limits& limits);
 

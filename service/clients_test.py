@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The clients as users have them: `membrane` for Python, installed into a fresh virtual environment; for Node, packed and installed
-into a fresh folder; and the command. Against a real service, and against a server that does all that can go wrong.
+"""The clients as users have them: `membrane` for Python, installed into a fresh virtual environment; for
+Node, packed and installed into a fresh directory; and the command. They run against a real service, and
+against a server that misbehaves in every way.
 
     MEMBRANE_COMMAND=build/release/membrane service/clients_test.py
 
-What cannot be brought (pip, npm, Python as a template) is skipped, and the skip says why.
+Languages and tools that cannot be downloaded (pip, npm, Python as a template) are skipped, and the skip says
+why.
 """
 
 import contextlib
@@ -69,7 +71,7 @@ def brought(test, what, words, **options):
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
-    """What programs reach: it takes what is posted."""
+    """A target for programs: it accepts what is posted."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -84,7 +86,8 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def asking():
-    """A server, and a policy by which a program that was given input may post to it when a person says yes."""
+    """A server, and a policy by which a program that has read input may post to it when a person
+    approves."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/"
@@ -100,7 +103,7 @@ def event(number, kind, data):
 
 
 class Hostile(http.server.ThreadingHTTPServer):
-    """Answers each request by the next step of `script`, and keeps what was asked in `asked`."""
+    """Answers each request with the next step of `script`, and records the requests in `asked`."""
 
     daemon_threads = True
 
@@ -155,7 +158,7 @@ class HostileHandler(http.server.BaseHTTPRequestHandler):
         self.say(status, {"error": error}, **headers)
 
     def stream(self, *pieces):
-        """A stream of so many bytes, which ends there: without its report, it is cut."""
+        """A stream of that many bytes, which then ends without its report, as if it were cut."""
         self.send_response(200)
         for name, value in (("Content-Type", "text/event-stream"), ("X-Exec-Id", "exe1"), ("Connection", "close")):
             self.send_header(name, value)
@@ -180,8 +183,8 @@ CUT_AND_READ_ON = (
 
 
 class Scripted:
-    """What each client must do with a server's steps: `ask(server, code)` runs a program of the client against it, and gives
-    what it printed."""
+    """What each client must do with a server's steps: `ask(server, code)` runs a program of the client
+    against it, and returns its output."""
 
     def program(self, name):
         raise NotImplementedError
@@ -1366,7 +1369,7 @@ class Command(unittest.TestCase):
                 told = f"http.request POST {url}, {len(url) + 5} bytes\n"
                 self.assertRegex(line, f"^approval apr_\\S+ waiting: {re.escape(told)}$")
                 approval = line.split()[1]
-                self.assertIn(f"membrane approve {sandbox} {approval} lets it go", process.stderr.readline())
+                self.assertIn(f"membrane approve {sandbox} {approval} approves it", process.stderr.readline())
                 shown = self.command("approvals", sandbox).stdout
                 self.assertEqual(shown.splitlines()[0] + "\n", f"{approval}  {told}")
                 self.assertIn("  private: input\n", shown)

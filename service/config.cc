@@ -22,17 +22,17 @@ const Setting kSettings[] = {
      "Serve HTTPS: the certificate and its chain, PEM"},
     {"server.tls_key", "--tls-key", "FILE", &Config::tls_key, 0, 0, "The certificate's private key, PEM"},
     {"server.drain_s", "--drain", "S", &Config::drain_s, 0, 86'400,
-     "Seconds that execs have to end when the service is stopped (10)"},
+     "How long execs may run on when the service is stopped, in seconds (10)"},
     {"state.directory", "--state", "DIRECTORY", &Config::state, 0, 0,
-     "Where the service keeps what outlives it ($XDG_STATE_HOME/membrane/service)"},
+     "Where the service stores its state ($XDG_STATE_HOME/membrane/service)"},
     {"sandboxes.threads", "--threads", "N", &Config::threads, 1, 1'024,
-     "How many execs run at once, of one tenant three quarters of them (8)"},
+     "How many execs run at once; one tenant gets at most three quarters of them (8)"},
     {"sandboxes.most", "--sandboxes", "N", &Config::sandboxes, 1, 1'000'000,
-     "The most sandboxes at once (10000)"},
+     "How many sandboxes may exist at once (10000)"},
     {"sandboxes.usual_ttl_s", "--ttl", "S", &Config::usual_ttl_s, 1, kMostSeconds,
-     "Seconds until a sandbox ends whose request names no time (3600)"},
+     "The default time to live of a sandbox, in seconds (3600)"},
     {"sandboxes.most_ttl_s", "", "S", &Config::most_ttl_s, 1, kMostSeconds,
-     "The most seconds that a request gets"},
+     "The longest time to live that a request may set, in seconds"},
     {"sandboxes.park_after_ms", "--park-after", "MS", &Config::park_after_ms, 0, kMostSeconds * 1'000,
      "Milliseconds until a sandbox that nobody uses gives up its process, until its next use (5000); 0: "
      "never"},
@@ -56,7 +56,7 @@ const Setting kSettings[] = {
 #include "service/quotas.def"
 #undef X
     {"log.level", "--log-level", "LEVEL", &Config::log_level, 0, 0,
-     "What is logged on standard error: debug, info (the usual), warning, error or silent"},
+     "The log level on standard error: debug, info (the default), warning, error or silent"},
     {"sandboxes.packages", "--packages", "", &Config::packages, 0, 0,
      "Let sandboxes be made with packages of PyPI and npm: this machine's pip and npm find them (false)"},
     {"secrets.key", "--secrets-key", "FILE", &Config::secrets_key, 0, 0,
@@ -64,11 +64,12 @@ const Setting kSettings[] = {
      "it is secrets.key of the state's directory, which the service makes"},
     {"audit.enabled", "", "BOOL", &Config::audit, 0, 0, "Whether audit.log is written (true)"},
     {"mcp.hosts", "", "NAME", &Config::mcp_hosts, 0, 0,
-     "Names by which clients of /mcp call this service, besides localhost and the address it listens on"},
+     "Host names by which clients of /mcp call this service, besides localhost and the address it listens "
+     "on"},
     {"mcp.origins", "", "URL", &Config::mcp_origins, 0, 0,
      "Pages that may use /mcp from a browser, besides those of this machine: https://chat.example.org"},
     {"traces.endpoint", "--traces", "URL", &Config::traces, 0, 0,
-     "Send traces there, as OTLP in JSON over HTTP: http://127.0.0.1:4318/v1/traces"},
+     "Send traces to this URL, as OTLP in JSON over HTTP: http://127.0.0.1:4318/v1/traces"},
 };
 
 std::unexpected<Error> wrong(const policy::Node& node, const std::string& message, std::string hint) {
@@ -76,7 +77,7 @@ std::unexpected<Error> wrong(const policy::Node& node, const std::string& messag
               std::move(hint));
 }
 
-// How many letters stand otherwise, at most: for a hint, of short words.
+// The largest edit distance for a hint, for short words.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -91,7 +92,7 @@ size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// For a key that stands in no table: the table that has one of this name. "" where none has.
+// For a misplaced key: the table that has a key of this name, or "".
 std::string table_hint(const std::string& name) {
   for (const Setting& each : kSettings) {
     const size_t dot = each.key.find('.');
@@ -116,7 +117,7 @@ Status check_text(const Setting& setting, const std::string& text, const std::st
   if (setting.key != "log.level") return {};
   constexpr std::string_view kLevels[] = {"debug", "info", "warning", "error", "silent"};
   if (std::ranges::find(kLevels, text) != std::end(kLevels)) return {};
-  return fail(ErrorCode::kInvalidInput, where + "log.level is none of the levels",
+  return fail(ErrorCode::kInvalidInput, where + "log.level is not a level",
               "Use debug, info, warning, error or silent.");
 }
 

@@ -1,5 +1,5 @@
-// How a service is set up: membrane.toml, and the flags of `membrane serve`, which come on top of it. Both are read from one
-// list of settings.
+// The configuration of a service: membrane.toml, and the flags of `membrane serve`, which override it. One
+// list of settings defines both.
 //
 // Threads: values.
 #pragma once
@@ -29,20 +29,20 @@ struct Config {
   uint64_t usual_ttl_s = 3'600, most_ttl_s = 30ull * 24 * 3'600;
   uint64_t drain_s = 10;
   uint64_t ready_workers = 4;
-  uint64_t ready_computers = 1;       // kernel processes of Linux sandboxes that wait ready
-  uint64_t workers_memory_bytes = 0;  // of all workers together; 0: three quarters of the machine's
-  uint64_t workers_processes = 0;     // the same; 0: as many as sandboxes, ready workers and some more
+  uint64_t ready_computers = 1;       // kernel processes of Linux sandboxes kept ready
+  uint64_t workers_memory_bytes = 0;  // for all workers together; 0: three quarters of the machine's memory
+  uint64_t workers_processes = 0;     // the same; 0: as many as sandboxes and ready workers, plus some
   uint64_t workers_cpu_percent = 0;   // of one processor; 0: no limit
-  uint64_t park_after_ms = 5'000;     // 0: only at the service's end
+  uint64_t park_after_ms = 5'000;     // 0: only when the service ends
   uint64_t resident = 256;
   std::vector<std::string> accepted_walls = {};
   std::string log_level = "info";
   bool audit = true;
-  std::string secrets_key;  // a file; "": MEMBRANE_SECRETS_KEY, else one that the service keeps
+  std::string secrets_key;  // a file; "": MEMBRANE_SECRETS_KEY, else the service's own
   bool packages = false;    // whether pip and npm find packages for sandboxes
   std::string traces;       // "": none are sent
   std::vector<std::string> mcp_hosts = {}, mcp_origins = {};  // besides those of loopback
-  Quotas quotas;                                              // of each tenant, where its tokens name none
+  Quotas quotas;                                              // of each tenant whose tokens name none
 };
 
 using Member = std::variant<std::string Config::*, uint64_t Config::*, bool Config::*,
@@ -51,7 +51,7 @@ using Member = std::variant<std::string Config::*, uint64_t Config::*, bool Conf
 struct Setting {
   std::string_view key;   // "server.port"
   std::string_view flag;  // "--port"; "" for none
-  std::string_view unit;  // of the value, for the help: "PORT"; "" for what is on or off
+  std::string_view unit;  // of the value, for the help: "PORT"; "" for a switch
   Member member;
   uint64_t least = 0, most = 0;  // of numbers
   std::string_view help;
@@ -61,11 +61,12 @@ std::span<const Setting> settings();
 // $XDG_STATE_HOME/membrane/service, or ~/.local/state/membrane/service. "" without a home.
 std::string default_state_directory();
 
-// What the text says, over what `config` says. Errors: kInvalidInput, with the line, and a hint for a key that is none.
+// Applies the text's settings to `config`. Errors: kInvalidInput, with the line, and a hint for an unknown
+// key.
 Status read_config(std::string_view toml, Config& config);
-// The same of a file; kNotFound, kUnavailable.
+// The same for a file; kNotFound, kUnavailable.
 Status read_config_file(const std::string& path, Config& config);
-// Each flag writes into `config`, which must stay.
+// Each flag writes into `config`, which must outlive `app`.
 void add_flags(CLI::App& app, Config& config);
 
 }  // namespace membrane::service

@@ -1,4 +1,4 @@
-// Settings of any text: they are taken or refused.
+// Arbitrary text as settings: accepted or refused.
 
 #include <cstddef>
 #include <cstdint>

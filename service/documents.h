@@ -1,4 +1,4 @@
-// Texts that are part of the program (tools/embed-text).
+// Texts that are embedded in the program (tools/embed-text).
 //
 // Threads: constant.
 #pragma once

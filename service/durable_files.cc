@@ -20,8 +20,8 @@ std::unexpected<Error> system_error(const char* what, const std::string& path) {
   const std::string message = std::string("cannot ") + what + " " + path + ": " + std::strerror(why);
   if (why == ENOENT) return fail(ErrorCode::kNotFound, message);
   if (why == ENOSPC || why == EDQUOT)
-    return fail(ErrorCode::kExhausted, message, "Make room on the disk that holds the service's state.");
-  return fail(ErrorCode::kUnavailable, message, "Look at the directory of the service's state.");
+    return fail(ErrorCode::kExhausted, message, "Free space on the disk that holds the service's state.");
+  return fail(ErrorCode::kUnavailable, message, "Check the directory of the service's state.");
 }
 
 class Descriptor {

@@ -16,7 +16,7 @@ std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// What was promised is there; what was not is whole or as before, whenever the power goes.
+// Promised data is there; other data is complete or as before, whenever the power fails.
 TEST(DurableFiles, KeepWhatWasPromisedThroughAPowerCut) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SimulatedDisk disk(seed);
@@ -147,7 +147,7 @@ TEST(ImageFiles, SayThatTheyAreDamaged) {
   }
 }
 
-// What is left of a service that lost its power is not taken for an image that is there.
+// The remains of a service that lost its power are not mistaken for an image.
 TEST(ImageFiles, AreWrittenAgainWhenNobodyKeptThem) {
   SimulatedDisk disk(1);
   DurableFiles files(disk);

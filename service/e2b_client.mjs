@@ -1,5 +1,5 @@
-// Every row of docs/e2b.md by E2B's own JavaScript clients, for e2b_test.py, which runs it in a directory that has their
-// packages.
+// Tests every row of docs/e2b.md with E2B's own JavaScript clients, for e2b_test.py, which runs it in a
+// directory that has their packages.
 //
 // Prints one JSON object: for each row, by its name in Python, what went wrong, or null.
 import assert from 'node:assert/strict'

@@ -1,4 +1,5 @@
-"""Every row of docs/e2b.md by E2B's own Python clients, for e2b_test.py, which runs it with their packages installed.
+"""Tests every row of docs/e2b.md with E2B's own Python clients, for e2b_test.py, which runs it with their
+packages installed.
 
 Prints one JSON object: for each row what went wrong, or null.
 """

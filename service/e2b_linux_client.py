@@ -1,5 +1,5 @@
-"""Every row of the table of Linux sandboxes in docs/e2b.md by E2B's own Python client, for e2b_test.py, which runs it with the
-template as its argument.
+"""Tests every row of the table of Linux sandboxes in docs/e2b.md with E2B's own Python client, for
+e2b_test.py, which runs it with the template as its argument.
 
 Prints one JSON object: for each row what went wrong, or null.
 """

@@ -1,4 +1,5 @@
-"""Rows of a table of docs/e2b.md as checks by E2B's own Python client, for the programs that e2b_test.py runs.
+"""Runs rows of a table of docs/e2b.md as checks with E2B's own Python client, for the programs that
+e2b_test.py runs.
 
 A program prints one JSON object: for each row what went wrong, or null.
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""E2B's interface (docs/e2b.md): every row of its table by E2B's own clients, each brought from its registry by npm or pip;
-and what no client of theirs sends.
+"""E2B's interface (docs/e2b.md): every row of its table with E2B's own clients, each downloaded from its
+registry by npm or pip; and requests that none of their clients sends.
 
     MEMBRANE_COMMAND=build/release/membrane service/e2b_test.py
 
-Clients that cannot be brought are skipped, and the skip says why.
+Clients that cannot be downloaded are skipped, and the skip says why.
 """
 
 import json

@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kMostVariables = 256;
 constexpr size_t kMostNameBytes = 256, kMostValueBytes = 32u << 10;
 
-// A text of JSON is a text of Python and of JavaScript.
+// A JSON string is also a string literal of Python and of JavaScript.
 std::string quoted(const std::string& text) { return json_text(nlohmann::ordered_json(text)); }
 
 }  // namespace
@@ -23,9 +23,9 @@ Answer<void> check_environment(const Environment& environment) {
   for (const auto& [name, value] : environment) {
     if (name.empty() || name.size() > kMostNameBytes ||
         name.find_first_of(std::string_view("=\0", 2)) != name.npos)
-      return refused("has a name that is none");
+      return refused("has an invalid name");
     if (value.size() > kMostValueBytes || value.contains('\0'))
-      return refused("has a value of " + name + " that is none, or too long");
+      return refused("has a value of " + name + " that is invalid or too long");
   }
   return {};
 }

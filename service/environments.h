@@ -1,4 +1,4 @@
-// Environment variables as the languages have them.
+// Environment variables, as the languages represent them.
 //
 // Threads: pure.
 #pragma once
@@ -10,11 +10,11 @@
 
 namespace membrane::service {
 
-// Errors: kInvalidValue for a name that is empty or has "=" or NUL, a value with NUL, and more than there may be.
+// Errors: kInvalidValue for a name that is empty or has "=" or NUL, a value with NUL, and too many variables.
 Answer<void> check_environment(const Environment& environment);
 
-// Code that makes the program's environment `to` where it was `from`, and leaves nothing else; "" when it is so already.
-// Errors: kUnsupported for a language that has none.
+// Code that changes the program's environment from `from` to `to`, and leaves nothing else; "" when they are
+// equal. Errors: kUnsupported for a language without an environment.
 Answer<std::string> code_to_change(std::string_view language, const Environment& from, const Environment& to);
 
 }  // namespace membrane::service

@@ -1,4 +1,4 @@
-// What the service says when it does not do what was asked: {"error":{code,message,hint,request_id,retryable}}.
+// The errors of the service's answers: {"error":{code,message,hint,request_id,retryable}}.
 //
 // Threads: values.
 #pragma once
@@ -27,10 +27,11 @@ struct ApiError {
   ApiCode code = ApiCode::kInternal;
   std::string message;
   std::string hint = {};
-  // The header Retry-After. Codes that can be retried have one of a second at least; of a quota it says that time mends it.
+  // The header Retry-After. Retryable codes have at least one second; for a quota it says when waiting will
+  // help.
   std::optional<uint32_t> retry_after_s = {};
 };
-// Whether the same request can succeed later, by waiting alone.
+// Whether the same request can succeed later, just by waiting.
 bool is_retryable(const ApiError& error);
 
 template <typename T>
@@ -41,10 +42,10 @@ using Answer = std::expected<T, ApiError>;
   return std::unexpected<ApiError>(ApiError{code, std::move(message), std::move(hint)});
 }
 
-// An error of a library below, as the client of the service is to hear it.
+// A library's error, as it is reported to the client.
 ApiError api_error(const Error& error);
-// The same of the service's own disk: what does not fit there is kNoSpace, and what is damaged there kUnavailable, since
-// nothing of the request is wrong.
+// The same for the service's own disk: a full disk is kNoSpace, and damaged data kUnavailable, since the
+// request is not at fault.
 ApiError disk_error(const Error& error);
 
 std::string error_json(const ApiError& error, std::string_view request_id);

@@ -187,7 +187,7 @@ void Exec::hang_up() {
   static_cast<void>(write_input("", true));
   if (const auto command = running_command()) {
     (*command)->signal(SIGHUP);
-    (*command)->signal(SIGCONT);  // a stopped one hears of it, too
+    (*command)->signal(SIGCONT);  // a stopped one gets it too
   }
 }
 
@@ -276,7 +276,7 @@ std::string output_json(const std::string& bytes, Exec::Form form) {
 
 }  // namespace
 
-// One line of data each.
+// One line for each piece of data.
 std::string Exec::render(const Event& event, uint64_t number, Form form) const {
   const bool is_output = event.kind == Kind::kStdout || event.kind == Kind::kStderr;
   const std::string data = is_output ? output_json(event.text, form)
@@ -301,7 +301,7 @@ Exec::Events Exec::take(uint64_t first, size_t most_bytes, std::function<void()>
   return taken;
 }
 
-// What one client reads of an exec's events.
+// One client's reader of an exec's events.
 class ExecEvents final : public BodySource {
  public:
   ExecEvents(std::shared_ptr<Exec> exec, uint64_t first, Exec::Telling how)

@@ -1,6 +1,7 @@
-// One exec of a sandbox: what it printed and showed as events, and its report at the end. Who reads the events can come
-// late, come again, and be slow: they are kept until the exec is forgotten. How much there can be is bounded by the
-// output limit of the policy, and small writes become one event. What it keeps in memory is counted for its tenant.
+// One exec of a sandbox: its output and displays as events, and its report at the end. Readers of events can
+// come late, return, and be slow: events are kept until the exec is forgotten. The policy's output limit
+// bounds them, and small writes are merged into one event. What an exec keeps in memory is charged to its
+// tenant.
 //
 // Threads: any.
 #pragma once
@@ -31,7 +32,7 @@ namespace membrane::service {
 enum class ExecState : uint8_t { kQueued, kRunning, kDone };
 std::string_view name_of(ExecState state);
 
-// A request that waits for a person's yes, as the trifecta rule asks (host/flows.h).
+// A request that waits for a person's approval, as the trifecta rule demands (host/flows.h).
 struct PendingApproval {
   std::string id;  // "apr_…", of one request
   std::string exec;
@@ -41,7 +42,8 @@ struct PendingApproval {
 
 class Exec : public std::enable_shared_from_this<Exec> {
  public:
-  // `held` is what it holds until its end: what it was asked, which waits. What it keeps beyond that is counted there, too.
+  // `held` counts what it holds until its end: its request, which waits. Anything that it keeps in addition
+  // is counted there too.
   Exec(std::string own_id, std::string of_sandbox, int64_t now_ms, HeldBytes::Hold held = {})
       : id(std::move(own_id)),
         sandbox(std::move(of_sandbox)),
@@ -55,77 +57,79 @@ class Exec : public std::enable_shared_from_this<Exec> {
 
   // -- its input while it runs (ExecSpec::open_stdin)
   static constexpr size_t kMostInputBytes = 1u << 20;
-  // Before it is known to anybody: from now on it takes input, of which this is the first. Errors: kTooManyRequests when its
-  // tenant holds too much.
+  // Call it before the exec is published: it then accepts input, starting with `first`. Errors:
+  // kTooManyRequests when its tenant holds too much.
   Answer<void> open_input(std::string first);
-  // Bytes of it that nobody has read yet.
+  // The number of bytes that nobody has read yet.
   [[nodiscard]] size_t unread_input() const;
-  // More of it; with `is_end` it was the last. Errors: kConflict for an exec that takes none, is over, or whose input has
-  // ended; kTooManyRequests while it has more than it has read, or its tenant holds too much: then nothing was taken.
+  // Adds input; with `is_end` it was the last. Errors: kConflict for an exec that accepts none, is over, or
+  // whose input has ended; kTooManyRequests while it has too much unread input, or its tenant holds too much:
+  // then nothing was added.
   Answer<void> write_input(std::string_view bytes, bool is_end);
-  // What has come, for who runs it; nothing when nothing comes within `patience`.
+  // Returns the input so far, for the runner; nothing when none arrives within `patience`.
   [[nodiscard]] sandbox::InputPiece read_input(std::chrono::milliseconds patience);
 
-  // Nobody reads more of it: a read_input() that waits returns.
+  // Nobody reads more of it: a waiting read_input() returns.
   void stop_reading();
 
   // -- while it runs, of a Linux sandbox
-  // What it is told goes there from now on, until its end.
+  // Signals and sizes go to this command from now on, until its end.
   void set_command(std::shared_ptr<linux::Command> command);
   // Errors: kConflict for an exec that does not run, or is of another kind.
   Answer<void> signal(int number);
   Answer<void> resize(linux::TerminalSize size);
-  // Its terminal is gone: SIGHUP, and the end of its input. Nothing for one that is over.
+  // Hangs up its terminal: SIGHUP, and the end of its input. Does nothing for one that is over.
   void hang_up();
 
-  // Before it has begun: it shall not. One of a Linux sandbox that runs ends.
+  // Before it has begun, prevents it; ends a running exec of a Linux sandbox.
   void cancel() { is_cancelled_ = true; }
   [[nodiscard]] bool is_cancelled() const { return is_cancelled_; }
 
   // -- for who runs it
   void begin();
-  // In whole characters where they are UTF-8.
+  // In whole characters where the bytes are UTF-8.
   void add_output(bool is_error, std::string_view bytes);
-  // Waits until decide() is called, or the question's time is over. Meanwhile the question is pending(); there is an event
-  // `approval` for it, and one for the decision. On the exec's thread, so that there is one at most.
+  // Waits until decide() is called, or the question's time is over. Meanwhile the question is in pending();
+  // it causes an event `approval`, and the decision another one. Runs on the exec's thread, so there is at
+  // most one.
   host::Approval ask(const host::EgressQuestion& question, int64_t now_ms);
   // Before finish(): the digest of its receipt.
   void set_receipt(std::string digest);
-  // The events `display`, and `report` as the last one.
+  // Adds the events `display`, and `report` as the last one.
   void finish(sandbox::Report report);
 
   [[nodiscard]] ExecState state() const;
-  // That it keeps in memory: what it was asked until its end, unread input, events.
+  // The bytes that it keeps in memory: its request until its end, unread input, events.
   [[nodiscard]] uint64_t held_bytes() const;
   [[nodiscard]] std::optional<PendingApproval> pending() const;
-  // What was decided about; nothing when no such question is pending.
+  // Returns the request that was decided; nothing when no such request is pending.
   std::optional<PendingApproval> decide(std::string_view approval, bool allow);
   // "ok", "failed", …; "" before the end.
   [[nodiscard]] std::string outcome() const;
-  // {"exec_id":…, "receipt":… when it was sealed, and the members of the report}; "" before the end.
+  // {"exec_id":…, "receipt":… if it was sealed, and the members of the report}; "" before the end.
   [[nodiscard]] std::string report_json() const;
-  // Called once, when it is over: at once when it is already. On the thread that ends it.
+  // Calls `then` once when it is over; at once if it already is. On the thread that ends it.
   void when_done(std::function<void()> then);
 
   enum class Kind : uint8_t { kStdout, kStderr, kDisplay, kApproval, kReport };
   struct Event {
     Kind kind;
     std::string
-        text;  // of output: the bytes that were written; of kReport: report_json() without what was printed; else JSON
+        text;  // for output: the bytes written; for kReport: report_json() without output; otherwise JSON
   };
-  // What events tell of output. kText: {"text":…}, and where that is not what was written, "base64" with it. kBytes: {"base64":…}, and
-  // the report does not say it again.
+  // The form of output in events. kText: {"text":…}, plus "base64" if the text differs from the bytes.
+  // kBytes: {"base64":…}, and the report does not repeat it.
   enum class Form : uint8_t { kText, kBytes };
   struct Telling {
     Form form = Form::kText;
-    bool hangs_up = false;  // hang_up() when the reader goes away before the end
+    bool hangs_up = false;  // call hang_up() when the reader leaves before the end
   };
   struct Events {
     std::vector<Event> events;
-    bool is_end = false;  // there are no more
+    bool is_end = false;  // no more events follow
   };
-  // What is there by now from `first` on, at most about `most_bytes`. With neither events nor the end, `wake` is called
-  // once when there is more.
+  // Returns the events so far from `first` on, at most about `most_bytes`. If there are neither events nor
+  // the end, `wake` is called once when there is more.
   [[nodiscard]] Events take(uint64_t first, size_t most_bytes, std::function<void()> wake);
   // The events from `first` on, as server-sent events: `id` is an event's number, from 0.
   [[nodiscard]] std::shared_ptr<BodySource> events(uint64_t first, Telling how);
@@ -134,7 +138,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   friend class ExecEvents;
   [[nodiscard]] std::string render(const Event& event, uint64_t number, Form form) const;
   void add(Event event);
-  // Under the mutex; then wakes_ are to be called without it.
+  // Under the mutex; afterwards call wakes_ without it.
   void keep(Event event);
   Answer<std::shared_ptr<linux::Command>> running_command() const;
 
@@ -143,21 +147,21 @@ class Exec : public std::enable_shared_from_this<Exec> {
   mutable std::mutex mutex_;  // guards what follows
   ExecState state_ = ExecState::kQueued;
   std::vector<Event> events_;
-  uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
+  uint64_t read_ = 0;  // events before this were delivered, and no longer change
   std::string receipt_, outcome_;
   std::string report_;        // JSON, all of it
-  std::string input_;         // that was not read yet
+  std::string input_;         // not yet read
   bool has_input_ = false;    // it was opened
-  bool takes_input_ = false;  // and has not ended
+  bool takes_input_ = false;  // accepts input that has not ended
   bool is_read_ = true;       // by somebody, still
   std::condition_variable input_came_;
   std::shared_ptr<linux::Command> command_;
-  std::vector<std::function<void()>> wakes_;  // of readers that wait
+  std::vector<std::function<void()>> wakes_;  // of waiting readers
   std::vector<std::function<void()>> when_done_;
   std::optional<PendingApproval> pending_;
   std::optional<bool> decision_;  // about it
   std::condition_variable decided_;
-  uint64_t approvals_ = 0;  // that were asked for
+  uint64_t approvals_ = 0;  // number of approvals requested
   HeldBytes::Hold held_;
 };
 

@@ -1,9 +1,9 @@
-"""Faults while the service runs: a disk that is full, workers that are killed or do not answer, clocks that jump, files that
-are damaged. What was said to be done is done, what was not is not, and the service goes on.
+"""Faults while the service runs: a full disk, workers that are killed or do not answer, clock jumps,
+damaged files. What was confirmed is done, other changes are not, and the service continues.
 
 kill -9 of the service in each phase, and damaged files at its start: state_test.py. Simulated power cuts:
-durable_files_test.cc. Slow and half-open clients, and workers that say what no worker says: attacks/. Clocks that are set
-anew: ledger_test.cc, sandboxes_test.cc, idempotency_test.cc.
+durable_files_test.cc. Slow and half-open clients, and workers that break the protocol: attacks/. Clock
+changes: ledger_test.cc, sandboxes_test.cc, idempotency_test.cc.
 """
 
 import contextlib
@@ -88,7 +88,7 @@ class FullDisk(unittest.TestCase):
         return answer
 
     def until_full(self, *request):
-        """Asks until there is no room; the answers before that."""
+        """Sends requests until there is no room; returns the answers before that."""
         self.disk.fill()
         answers = []
         for _ in range(MOST_TRIES):
@@ -166,7 +166,7 @@ class FullDisk(unittest.TestCase):
         self.assertGreaterEqual(self.ask("GET", "/usage").json["execs"], used)
 
     def test_idempotency_keys(self):
-        """An answer that cannot be kept is given, and the thing is not done again."""
+        """An answer that cannot be stored is still sent, and the operation is not repeated."""
         self.start()
         sandbox = self.service.create("wat")
         self.until_full("POST", "/tokens", {"name": "n", "scopes": ["exec"]})
@@ -185,7 +185,7 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(self.service.exec(sandbox, "import os\nx = os.urandom(1 << 16) * 8")["outcome"], "ok")
         snapshots = [each.json["id"] for each in self.until_full("POST", f"/sandboxes/{sandbox}/snapshot")]
         self.assertEqual(self.ask("POST", f"/sandboxes/{sandbox}/pause").status, 507)
-        self.assertEqual(self.ask("GET", f"/sandboxes/{sandbox}").json["state"], "idle")  # it goes on
+        self.assertEqual(self.ask("GET", f"/sandboxes/{sandbox}").json["state"], "idle")  # it continues
         self.assertEqual(self.service.exec(sandbox, "len(x)")["result"], str(8 << 16))
         listed = {each["id"] for each in self.ask("GET", "/snapshots").json["snapshots"]}
         self.assertEqual(listed, set(snapshots))
@@ -220,7 +220,7 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(sorted(each["name"] for each in self.ask("GET", "/secrets").json["secrets"]), sorted(kept))
 
     def test_stop(self):
-        """A service that is stopped hands on what it can, says what is lost, and ends."""
+        """A stopped service hands over what it can, reports what is lost, and ends."""
         self.start("--park-after", "0")
         if not self.service.has_template("python"):
             self.skipTest("Python is not installed")
@@ -234,7 +234,7 @@ class FullDisk(unittest.TestCase):
         self.assertIn("is lost", self.ask("GET", f"/sandboxes/{sandbox}").error["message"])
 
     def test_audit_log(self):
-        """It is whole after it was full."""
+        """It is intact after the disk was full."""
         self.start()
         self.until_full("POST", "/tokens", {"name": "n", "scopes": ["exec"]})
         self.disk.free()
@@ -250,7 +250,7 @@ class FullDisk(unittest.TestCase):
 
 
 class Workers(ServiceTest):
-    """Each sandbox's worker is a process that dies or hangs: its sandbox is lost and says so, and the others go on."""
+    """The worker of a sandbox dies or hangs: that sandbox is lost and says so, and the others continue."""
 
     FLAGS = ("--ready-workers", "0", "--park-after", "0")
 
@@ -266,7 +266,7 @@ class Workers(ServiceTest):
         return pid == cls.first
 
     def create(self, **spec):
-        """A sandbox of Python, and the process of its worker."""
+        """A Python sandbox, and the process of its worker."""
         before = self.workers()
         sandbox = self.service.create("python", **spec)
         (worker,) = self.workers() - before
@@ -332,7 +332,7 @@ class Workers(ServiceTest):
             self.assertEqual(self.ask("DELETE", sandbox).status, 204)
 
     def test_stopped_while_it_runs(self):
-        """It is waited for a bounded time, and then ended."""
+        """The service waits for it for a bounded time, and then kills it."""
         sandbox, worker = self.create(**LONG)
         path = self.begin(sandbox)
         os.kill(worker, signal.SIGSTOP)
@@ -368,7 +368,7 @@ class Workers(ServiceTest):
 
 
     def test_file_acts_of_one_that_is_stopped(self):
-        """They wait a bounded time. Then that one sandbox is lost, and the others go on."""
+        """They wait for a bounded time. Then that one sandbox is lost, and the others continue."""
         other, _ = self.create()
         self.service.exec(other, "x = 41")
         stopped = []
@@ -391,7 +391,7 @@ class Workers(ServiceTest):
 
 class Ends(unittest.TestCase):
     def test_with_workers_that_hang(self):
-        """The service ends within its time, whatever its workers do, and what can be kept is kept."""
+        """The service ends in time, whatever its workers do, and what can be saved is saved."""
         state = tempfile.TemporaryDirectory()
         self.addCleanup(state.cleanup)
         service = Service("--drain", "1", "--ready-workers", "0", "--park-after", "0", state=state.name)
@@ -428,13 +428,15 @@ class Ends(unittest.TestCase):
 
 class Clocks(unittest.TestCase):
     def test_monotonic_clock_far_from_its_start(self):
-        """A machine that has run for decades, or sees the clock of another: time limits and streams are as ever."""
+        """On a machine that has run for decades, or whose clock jumps, time limits and streams work as
+        usual."""
         for offset in ("2000000000", "1"):
             under = ["unshare", "--user", "--map-root-user", "--time", "--monotonic", offset, "--boottime", offset]
             tried = subprocess.run([*under, "true"], capture_output=True, text=True, timeout=SECONDS, check=False)
             if tried.returncode != 0:
                 self.skipTest(f"there is no namespace of time here: {tried.stderr.strip()}")
-            # --fork would leave the service a child: what unshare becomes has the new clock only in its children.
+            # --fork would leave the service a child: only children of the process that unshare becomes have
+            # the new clock.
             service = Service("--park-after", "1", under=[*under, "--", "sh", "-c", '"$@"; exit $?', "sh"])
             self.addCleanup(service.log.close)
             sandbox = service.create("wat", **LONG)
@@ -449,7 +451,8 @@ class Clocks(unittest.TestCase):
 
 
 class DamagedFiles(unittest.TestCase):
-    """Files that are damaged while the service runs; state_test.py has those that it finds at its start."""
+    """Files that are damaged while the service runs; see state_test.py for those that it finds at its
+    start."""
 
     def setUp(self):
         self.service = Service("--park-after", "0")
@@ -486,7 +489,7 @@ class DamagedFiles(unittest.TestCase):
         self.assertIn(self.ask("POST", "/sandboxes", {"snapshot": snapshot}).status, (404, 503))
 
     def test_owners_token_while_it_runs(self):
-        """The token holds until the service ends; the next start says what is wrong."""
+        """The token is valid until the service ends; the next start reports the problem."""
         Path(self.service.state, "owner.token").write_bytes(os.urandom(100))
         self.ask("GET", "/sandboxes", status=200)
         self.service.kill()

@@ -1,6 +1,6 @@
-// What changed in a directory of a sandbox, as server-sent events: `created`, `changed` and `removed`, each with the file's
-// path, type and size. Who holds the guest looks after everything that it was asked to do, so what one exec made and
-// removed again is not told.
+// Changes in a directory of a sandbox, as server-sent events: `created`, `changed` and `removed`, each with
+// the file's path, type and size. The directory is compared after each operation on the guest, so a file that
+// one exec created and removed again is not reported.
 //
 // Threads: any.
 #pragma once
@@ -22,7 +22,7 @@ std::string_view name_of_type(wasi::FileType type);
 
 class FileWatch final : public BodySource {
  public:
-  // What it keeps in memory counts in `held`, and ends it where there is no room.
+  // `held` counts what it keeps in memory, and it ends when there is no room.
   FileWatch(std::string of_context, std::string of_path, HeldBytes::Hold held = {})
       : context(std::move(of_context)), path(std::move(of_path)), held_(std::move(held)) {}
 
@@ -30,9 +30,9 @@ class FileWatch final : public BodySource {
   const std::string path;  // of the directory
 
   // -- for who holds the guest
-  // All that is below the directory by now. The first time it is only noted.
+  // Passes everything that is below the directory now. The first time it is only recorded.
   void look(const std::vector<wasi::FileFact>& facts);
-  // Nothing comes any more.
+  // Nothing more comes.
   void end();
   [[nodiscard]] bool is_over() const;
 
@@ -49,14 +49,14 @@ class FileWatch final : public BodySource {
     friend bool operator==(const Known&, const Known&) = default;
   };
   void tell(std::string_view event, const std::string& path, const Known& known);
-  // Under the mutex: false where there is no room for what it keeps by now.
+  // Under the mutex: false if there is no room for what it keeps now.
   bool count();
 
   mutable std::mutex mutex_;  // guards what follows
   bool has_looked_ = false;
   std::map<std::string, Known, std::less<>> known_;
   uint64_t number_ = 0;
-  std::string waiting_;  // events that nobody has read
+  std::string waiting_;  // unread events
   bool is_over_ = false;
   std::function<void()> wake_;
   HeldBytes::Hold held_;

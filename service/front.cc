@@ -16,7 +16,7 @@ int64_t now_us() {
       .count();
 }
 
-// The method and the path, without what is of one thing alone.
+// The method and the path, without the ids in it.
 std::string route_of(const RequestHead& head) {
   constexpr size_t kMostLetters = 24;  // of a word; ids are longer
   std::string route = head.method + " ";
@@ -62,9 +62,9 @@ HttpApplication::Admission Front::admit(const RequestHead& head) {
   Interface* const interface = find(head);
   Admission admission;
   if (interface == nullptr)
-    admission.refusal = error_response({ApiCode::kNotFound, "there is nothing at " + path_of(head),
-                                        "GET /openapi.json describes what there is."},
-                                       head.request_id);
+    admission.refusal = error_response(
+        {ApiCode::kNotFound, "there is nothing at " + path_of(head), "GET /openapi.json describes the API."},
+        head.request_id);
   else admission = interface->admit(head);
   if (admission.refusal) note(head, *admission.refusal, now_us());
   return admission;

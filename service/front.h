@@ -1,7 +1,7 @@
-// The service's one HTTP application: gives each request to the interface that serves it, turns what an interface throws
-// into an answer, and logs, counts and traces each answer.
+// The service's one HTTP application: passes each request to the interface that serves it, turns exceptions
+// of an interface into an answer, and logs, counts and traces each answer.
 //
-// Threads: as HttpApplication.
+// Threads: as for HttpApplication.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@
 
 namespace membrane::service {
 
-// A part of what the port serves: REST, E2B's, MCP.
+// One of the interfaces on the port: REST, E2B's, MCP.
 class Interface : public HttpApplication {
  public:
-  // Whether the request is one of its own, by path and headers.
+  // Whether the request belongs to it, by path and headers.
   [[nodiscard]] virtual bool serves(const RequestHead& head) const = 0;
 };
 
@@ -31,7 +31,7 @@ class Front final : public HttpApplication {
 
  private:
   [[nodiscard]] Interface* find(const RequestHead& head) const;
-  // Also says in the answer which span it is.
+  // Also names the span in the answer.
   void note(const RequestHead& head, Response& response, int64_t began_us) const;
 
   std::vector<Interface*> interfaces_;

@@ -1,6 +1,7 @@
-// A sandbox's program, wherever it runs: the one face that the lifecycle (sandboxes.h) has of guests.
+// A sandbox's program, wherever it runs: the only interface through which the lifecycle (sandboxes.h) uses
+// guests.
 //
-// Threads: a Guest is one thread's at a time; stop() may be called from any, and so may exec() of a Linux guest. Guests: any.
+// Threads: one thread at a time uses a Guest; any may call stop(), and exec() of a Linux guest. Guests: any.
 #pragma once
 
 #include <chrono>
@@ -32,8 +33,8 @@ class ConnectionBound;  // computers/network/connection_bound.h
 
 namespace membrane::service {
 
-// kWasm: a session of a language, or runs of WebAssembly's text. kLinux: programs of an image, whose turns run at once, each as a
-// process of its own.
+// kWasm: a session of a language, or runs of WebAssembly text. kLinux: programs of an image, whose turns run
+// concurrently, each as a process of its own.
 enum class Kind : uint8_t { kWasm, kLinux };
 std::string_view name_of(Kind kind);
 // "linux" and "linux:IMAGE" are of kind kLinux.
@@ -43,27 +44,28 @@ Kind kind_of_template(std::string_view template_name);
 using Environment = std::map<std::string, std::string>;
 
 struct GuestSpec {
-  std::string template_name;  // "python", "js", "wat", that of an added language, "linux" or "linux:IMAGE"
-  policy::Policy policy;      // and the packages that it is made with
-  // What programs find as os.environ, process.env, or the environment of a WASI program.
+  std::string template_name;  // "python", "js", "wat", an added language, "linux" or "linux:IMAGE"
+  policy::Policy policy;      // including its packages
+  // The environment of programs: os.environ, process.env, or that of a WASI program.
   Environment environment = {};
-  host::Secrets secrets = nullptr;  // what headers of the policy name; null: there is none
+  host::Secrets secrets = nullptr;  // the secrets that the policy's headers name; null: none
   std::shared_ptr<computers::ConnectionBound> connections =
-      nullptr;         // of its tenant's Linux sandboxes; null: none
-  bool seals = false;  // a receipt is made of every turn, in all contexts
-  // That programs of a Linux sandbox trust. It is in no file: what was kept gets another one when the service begins anew. Forks, and what
-  // begins as a snapshot, have that of the sandbox they are of. Null: one of its own.
+      nullptr;         // shared by its tenant's Linux sandboxes; null: none
+  bool seals = false;  // makes a receipt of every turn, in all contexts
+  // The authority that programs of a Linux sandbox trust. It is in no file: a saved sandbox gets another one
+  // when the service restarts. Forks, and sandboxes started from a snapshot, share their origin's. Null: one
+  // of its own.
   std::shared_ptr<computers::Authority> authority = nullptr;
 };
 
-// What is kept of a context that seals until its next receipt, at most. It counts as memory of the sandbox.
+// The most that is kept of a context that seals until its next receipt. It counts as memory of the sandbox.
 [[nodiscard]] uint64_t receipt_bytes(const policy::Limits& limits);
 
 // How a turn is sealed.
 struct TurnSeal {
   sandbox::ReceiptKey key;
-  // Takes the receipt, with its number in its context (0 of a run), before the turn's report is given to anybody. After an
-  // error the context's later turns are refused, since they cannot be sealed.
+  // Stores the receipt, with its number in its context (0 for a run), before anybody gets the turn's report.
+  // After an error the context's later turns are refused, since they cannot be sealed.
   std::function<Answer<void>(const sandbox::SealedReceipt&, uint64_t turn)> keep;
 };
 
@@ -71,44 +73,48 @@ struct GuestTurn {
   std::string code;
   std::string stdin_text = {};
   std::vector<std::string> arguments = {};
-  std::string name = {};   // of the code, for tracebacks; "": one of its own
-  bool is_script = false;  // a whole program, which leaves no state but files (sandbox::Turn)
-  std::optional<std::chrono::milliseconds> most_time = {};  // less than the policy's limit counts
+  std::string name = {};   // name of the code, for tracebacks; "": generated
+  bool is_script = false;  // a whole program, which leaves only files (sandbox::Turn)
+  std::optional<std::chrono::milliseconds> most_time = {};  // shortens the policy's limit
   std::optional<uint64_t> most_fuel = {};                   // the same
-  // Hear UTF-8 as it is written, in whole characters, on the turn's thread; of the kind kLinux also what is no UTF-8. May be null.
+  // Receive the output as it is written: UTF-8 in whole characters, on the turn's thread; for the kind kLinux
+  // also bytes that are not UTF-8. May be null.
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
-  host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
-  std::string context = {};         // "": the one that is there from the start
-  Environment environment = {};     // of this turn alone, over the sandbox's
-  // Input that comes while it runs, in the place of stdin_text (sandbox::Turn::read_input); may be null.
+  host::Approve approve = nullptr;  // called on the turn's thread; null: nobody can approve
+  std::string context = {};         // "": the default context
+  Environment environment = {};     // for this turn only, added to the sandbox's
+  // Provides input while it runs, instead of stdin_text (sandbox::Turn::read_input); may be null.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
-  host::EgressWatch* egress = nullptr;  // hears of its http requests; borrowed, may be null
-  // There always for a guest that seals; for others only where each turn is a run of its own. Borrowed; may be null.
+  host::EgressWatch* egress = nullptr;  // observes its http requests; borrowed, may be null
+  // Always set for a guest that seals; for others only if each turn is a run of its own. Borrowed; may be
+  // null.
   const TurnSeal* seal = nullptr;
 
   // -- of the kind kLinux alone
-  std::vector<std::string> command = {};             // a program and its arguments, in the place of code
-  std::string directory = {};                        // where it begins; "": where the context is
+  std::vector<std::string> command = {};             // a program and its arguments, instead of code
+  std::string directory = {};                        // start directory; "": the context's
   std::optional<linux::TerminalSize> terminal = {};  // its standard streams are a terminal
-  // A name or number of /etc/passwd, in whose home it begins and which is its HOME; "": the image's user.
+  // A name or number of /etc/passwd, whose home is the start directory and HOME; "": the image's user.
   std::string user = {};
-  // Makes a read_input() that waits return: nobody will read more. May be null.
+  // Makes a waiting read_input() return: nobody will read more. May be null.
   std::function<void()> stop_reading = {};
-  // It has begun: what it is told while it runs goes there. May be null.
+  // Called when it has started; signals and sizes go there while it runs. May be null.
   std::function<void(std::shared_ptr<linux::Command>)> on_begun = {};
-  std::function<bool()> is_cancelled = {};  // asked now and then; true ends this turn alone. May be null
+  std::function<bool()> is_cancelled = {};  // polled; true ends only this turn. May be null
 
-  // Of the conversation that the turn is part of: while it runs, what either has read counts for both. May be null.
+  // The flows of the conversation that the turn is part of: while it runs, what either has read counts for
+  // both. May be null.
   std::shared_ptr<host::Flows> flows = nullptr;
 };
 
-// A context as bytes: what it is besides its template.
+// A context as bytes: its difference from its template.
 struct KeptContext {
-  std::string id;  // "": the one that is there from the start
+  std::string id;  // "": the default context
   std::string template_name;
   std::vector<uint8_t> bytes;
-  std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
-  // In the place of bytes, of a Linux guest: a sealed file in memory, open for reading, which any number of forks share by copy-on-write.
+  std::string seal = {};  // state of its receipts (sandbox::ReceiptRecorder::keep()); "": none are made
+  // Instead of bytes, for a Linux guest: a sealed memory file, open for reading, which any number of forks
+  // share copy-on-write.
   std::shared_ptr<const linux::HostFile> file = nullptr;
 
   [[nodiscard]] uint64_t size_bytes() const;
@@ -116,7 +122,7 @@ struct KeptContext {
 
 struct GuestUsage {
   uint64_t memory_bytes = 0, disk_bytes = 0;
-  uint64_t cpu_us = 0;  // of the processes that there are, and of those that they waited for
+  uint64_t cpu_us = 0;  // of existing processes, and of children that they waited for
 };
 
 class Guest {
@@ -124,43 +130,48 @@ class Guest {
   virtual ~Guest() = default;
 
   [[nodiscard]] virtual Kind kind() const { return Kind::kWasm; }
-  // Something of it runs though no turn does, so that it is not parked.
+  // Something in it runs even without a turn, so it is not parked.
   [[nodiscard]] virtual bool works_by_itself() { return false; }
 
-  // A context that there is not is an outcome: kInvalid. So is a turn that would not be sealed and has to be.
+  // A missing context gives the outcome kInvalid. So does a turn that must be sealed and would not be.
   virtual sandbox::Report exec(const GuestTurn& turn) = 0;
-  // Ends the turn that runs, at its next safepoint: its outcome is kCancelled. It holds until allow() takes it back.
+  // Ends the running turn at its next safepoint: its outcome is kCancelled. This holds until allow() is
+  // called.
   virtual void stop() = 0;
   virtual void allow() = 0;
-  // Nobody wants it any more: what waits in it fails soon, and it can only be deleted. From any thread.
+  // Nobody needs it any more: calls that wait in it fail soon, and it can only be deleted. From any thread.
   virtual void end() { stop(); }
 
-  // A context has state and files of its own, and begins as the sandbox began. "" for the sandbox's own template. Errors:
-  // as Guests::create(); kConflict for one that is there; kUnsupported for kinds that keep nothing between turns.
+  // A context has state and files of its own, and starts as the sandbox started. "" for the sandbox's own
+  // template. Errors: those of Guests::create(); kConflict for one that exists; kUnsupported for kinds that
+  // keep nothing between turns.
   virtual Answer<void> open_context(const std::string& id, const std::string& template_name) = 0;
   // Errors: kNotFound.
   virtual Answer<void> close_context(const std::string& id) = 0;
 
-  // From the next turn on, in all contexts. Errors: kInvalidValue for names that are none, kUnsupported for a language
-  // that has no environment; then all is as it was.
+  // Applies from the next turn on, in all contexts. Errors: kInvalidValue for invalid names, kUnsupported for
+  // a language that has no environment; then nothing has changed.
   virtual Answer<void> set_environment(const Environment& environment) = 0;
-  // From the next turn on, in all contexts. Errors: kUnsupported for what keep() cannot keep; then all is as it was.
+  // Applies from the next turn on, in all contexts. Errors: kUnsupported for what keep() cannot keep; then
+  // nothing has changed.
   virtual Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) = 0;
 
-  // All contexts as they stand. `fork`: as they stand in a fork of this number, which draws other random numbers than its
-  // parent and other forks, and has no receipts. Errors: kUnsupported for what cannot be kept (sandbox/session.h says what).
+  // All contexts in their current state. `fork`: their state in a fork of this number, which draws other
+  // random numbers than its parent and other forks, and has no receipts. Errors: kUnsupported for state that
+  // cannot be kept (see sandbox/session.h).
   virtual Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork = {}) = 0;
 
-  // The files that a context sees, by absolute paths. Errors: kNotFound, kInvalidValue, kForbidden, kConflict;
+  // The files of a context, by absolute paths. Errors: kNotFound, kInvalidValue, kForbidden, kConflict;
   // kUnsupported for a kind that has none.
   virtual Answer<std::string> read_file(const std::string& context, const std::string& path) = 0;
   virtual Answer<void> write_file(const std::string& context, const std::string& path,
                                   std::string_view bytes) = 0;
   virtual Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                            const wasi::FileRequest& request) = 0;
-  // Of the kind kLinux alone: what differs below a directory from the image that the sandbox began with, or from what was kept of one over the
-  // same image (null: the former), as a git patch; and such a patch, all of it or nothing. Errors: kUnsupported; kInvalidValue with the file
-  // and the line; kConflict for what was kept over another image; kTooLarge; those of the memory.
+  // Only for the kind kLinux: exports the differences below a directory from the sandbox's image, or from a
+  // snapshot over the same image (null: the former), as a git patch; and applies such a patch, all of it or
+  // nothing. Errors: kUnsupported; kInvalidValue with the file and the line; kConflict for a snapshot over
+  // another image; kTooLarge; those of the memory.
   virtual Answer<std::string> make_patch(const std::string& /*directory*/, const KeptContext* /*since*/,
                                          const computers::PatchMemory& /*memory*/) {
     return no_patches();
@@ -170,22 +181,24 @@ class Guest {
                                                        const computers::PatchMemory& /*memory*/) {
     return no_patches();
   }
-  // Of the kind kLinux alone: a directory of the image's user, which may be there already; those above it are made.
+  // Only for the kind kLinux: creates a directory of the image's user, which may already exist, and its
+  // parents.
   virtual Answer<void> make_home(const std::string& /*path*/) { return only_linux("homes of users"); }
-  // The same: what it uses at this moment.
+  // Only for the kind kLinux: its current resource usage.
   virtual Answer<GuestUsage> usage() { return only_linux("metrics"); }
-  // The same: of a file with its mode, owner and target. Errors: as of read_file().
+  // Only for the kind kLinux: a file's mode, owner and target. Errors: those of read_file().
   virtual Answer<linux::FileFacts> stat_file(const std::string& /*path*/, bool /*follows_links*/) {
     return only_linux("modes of files");
   }
-  // The same: permissions, 07777; a symbolic link in the place of a file or link that is there, with the directories above it.
+  // Only for the kind kLinux: sets permissions, 07777; or puts a symbolic link in place of a file or link,
+  // creating parent directories.
   virtual Answer<void> set_mode(const std::string& /*path*/, uint32_t /*mode*/) {
     return only_linux("modes of files");
   }
   virtual Answer<void> make_link(const std::string& /*path*/, const std::string& /*target*/) {
     return only_linux("symbolic links");
   }
-  // Those that it has made.
+  // The files that it has created.
   virtual Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) = 0;
 
   // What its programs have read, in all contexts. Never null.
@@ -200,7 +213,7 @@ class Guest {
 };
 
 struct TemplateInfo {
-  std::string name;  // what requests call it: "javascript"
+  std::string name;  // its name in requests: "javascript"
   std::string version;
   std::string description;
   Kind kind = Kind::kWasm;
@@ -210,11 +223,11 @@ class Guests {
  public:
   virtual ~Guests() = default;
 
-  // Errors: kInvalidValue for a template that there is not, and what the policy or the environment asks for in vain;
-  // kForbidden for packages where none are installed; kUnavailable.
+  // Errors: kInvalidValue for an unknown template, and for anything in the policy or the environment that
+  // cannot be provided; kForbidden for packages where none are installed; kUnavailable.
   virtual Answer<std::unique_ptr<Guest>> create(const GuestSpec& spec) = 0;
-  // What keep() kept. The environment of the spec is that which is in it. Errors: as create(); kInvalidValue for bytes
-  // that are damaged, or of another version of the template.
+  // Restores what keep() returned. The environment of the spec is the one in it. Errors: those of create();
+  // kInvalidValue for bytes that are damaged, or of another version of the template.
   virtual Answer<std::unique_ptr<Guest>> restore(const GuestSpec& spec,
                                                  const std::vector<KeptContext>& contexts) = 0;
   [[nodiscard]] virtual std::vector<TemplateInfo> templates() const = 0;
@@ -227,7 +240,7 @@ struct LocalGuestsOptions {
   std::string packages_cache_directory = {};  // "": no packages are installed
   worker::Guests where = {};                  // that runs them
 };
-// Sessions of the installed languages, and runs of WebAssembly's text.
+// Sessions of the installed languages, and runs of WebAssembly text.
 std::unique_ptr<Guests> local_guests(LocalGuestsOptions options);
 
 }  // namespace membrane::service

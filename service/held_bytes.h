@@ -1,5 +1,6 @@
-// How many bytes the service holds in its memory for each of its tenants, against a bound: bodies of requests and their
-// answers, code and input that wait, output that is kept. A tenant that holds too much is refused; others do not notice.
+// Counts the bytes that the service holds in memory for each tenant, against a limit: bodies of requests and
+// answers, waiting code and input, kept output. A tenant that holds too much is refused; others are not
+// affected.
 //
 // Threads: any.
 #pragma once
@@ -19,7 +20,7 @@ class HeldBytes {
  public:
   explicit HeldBytes(uint64_t most_of_each) : most_of_each_(most_of_each) {}
 
-  // Some of an owner's bytes, which it holds until the Hold ends. One that was made without an owner counts nothing.
+  // A part of an owner's bytes, held until the Hold is destroyed. A Hold without an owner counts nothing.
   //
   // Threads: one at a time.
   class Hold {
@@ -34,12 +35,12 @@ class HeldBytes {
       return *this;
     }
 
-    // Errors: kTooManyRequests when the owner would hold more than the bound; then all is as before.
+    // Errors: kTooManyRequests when the owner would exceed the limit; then nothing has changed.
     Answer<void> try_grow(uint64_t bytes);
-    // Whatever the bound is: for what is bounded otherwise.
+    // Ignores the limit: for what is limited otherwise.
     void grow(uint64_t bytes);
     void shrink(uint64_t bytes);
-    // At least, and at most, so many in all. Errors: as try_grow().
+    // Grows to at least, or shrinks to at most, this total. Errors: those of try_grow().
     Answer<void> try_reach(uint64_t bytes) {
       return bytes > bytes_ ? try_grow(bytes - bytes_) : Answer<void>();
     }
@@ -67,7 +68,7 @@ class HeldBytes {
  private:
   const uint64_t most_of_each_;
   mutable std::mutex mutex_;               // guards what follows
-  std::map<std::string, uint64_t> bytes_;  // by owner; of those that hold some
+  std::map<std::string, uint64_t> bytes_;  // by owner; only those that hold some
 };
 
 }  // namespace membrane::service

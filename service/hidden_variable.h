@@ -1,7 +1,7 @@
-// A secret that comes by an environment variable, and shall be in no process that is forked from here on: its value waits
-// in a pipe, and is nowhere in memory, until it is taken.
+// A secret from an environment variable that no later fork may inherit: until it is taken, its value is only
+// in a pipe, and nowhere in memory.
 //
-// Threads: none but one may run when it is hidden, since it changes the environment.
+// Threads: hide it while there is only one, since that changes the environment.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace membrane::service {
 
 class HiddenVariable {
  public:
-  // Takes the variable out of the environment, and overwrites it there.
+  // Removes the variable from the environment, and overwrites it there.
   explicit HiddenVariable(const char* name);
-  // Once; "" when there was none, or one of more than 4,000 bytes.
+  // Call it once; "" when the variable was not set, or had more than 4,000 bytes.
   std::string take();
 
  private:

@@ -17,7 +17,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Nothing when `text` is not what percent-encoding makes, or holds what no name should.
+// Nothing when `text` is invalid percent-encoding, or contains what no name should.
 std::optional<std::string> decoded(std::string_view text, bool plus_is_space) {
   std::string out;
   out.reserve(text.size());

@@ -34,12 +34,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPieceBytes = 64u << 10;
 constexpr size_t kMostTargetBytes = 8u << 10;
-constexpr std::chrono::milliseconds kLookEvery(250);  // whether a client is there, where somebody asked
-constexpr uint64_t kMostDiscardedBytes = 1u << 20;    // of a body that nobody wants, to keep the connection
-constexpr std::chrono::seconds kRefusedLinger(1);     // for a client to read why it has no connection
+constexpr std::chrono::milliseconds kLookEvery(
+    250);  // interval for checking that a client is connected, if requested
+constexpr uint64_t kMostDiscardedBytes = 1u << 20;  // of an unwanted body, to keep the connection
+constexpr std::chrono::seconds kRefusedLinger(1);   // for a client to read why it was refused
 constexpr size_t kMostRefusedAtOnce = 100;
 
-// As an awaitable's completion: the error is a value.
+// A completion token for awaitables that returns the error as a value.
 auto as_value(error_code& error) { return asio::redirect_error(use_awaitable, error); }
 
 std::string new_request_id() {
@@ -48,7 +49,7 @@ std::string new_request_id() {
   return "req" + hex_of(bytes);
 }
 
-// An error of the parser, as what the client did wrong; nothing when no answer makes sense.
+// The client's mistake behind a parser error; nothing when no answer makes sense.
 std::optional<ApiError> refusal_of(const error_code& error) {
   if (error == http::error::header_limit)
     return ApiError{ApiCode::kHeadersTooLarge, "the request's headers are too large",
@@ -64,7 +65,7 @@ std::optional<ApiError> refusal_of(const error_code& error) {
   return std::nullopt;
 }
 
-// One answer that another thread gives, and one coroutine that waits for it; also for what a BodySource has next.
+// An answer from another thread, for which one coroutine waits; also used for the next piece of a BodySource.
 class Signal : public std::enable_shared_from_this<Signal> {
  public:
   explicit Signal(const asio::any_io_executor& executor) : executor_(executor), timer_(executor) {}
@@ -76,7 +77,7 @@ class Signal : public std::enable_shared_from_this<Signal> {
       self->timer_.cancel();
     });
   }
-  // Until it was raised, or `most` has gone by: false. Then it can be raised again.
+  // Waits until it is raised; false after `most`. Then it can be raised again.
   awaitable<bool> wait(std::optional<Clock::duration> most) {
     if (!raised_) {
       if (most) timer_.expires_after(*most);
@@ -93,13 +94,13 @@ class Signal : public std::enable_shared_from_this<Signal> {
   bool raised_ = false;
 };
 
-// The client has closed its side, whatever it has sent before.
+// Returns when the client has closed its side, whatever it has sent before.
 bool has_gone(beast::tcp_stream& stream) {
   pollfd file = {.fd = stream.socket().native_handle(), .events = POLLRDHUP, .revents = 0};
   return poll(&file, 1, 0) > 0;
 }
 
-// As Signal::wait(). A client that goes meanwhile is noticed, if somebody asked.
+// Like Signal::wait(). Notices a client that goes away meanwhile, if somebody asked.
 awaitable<bool> wait_with(Signal& signal, beast::tcp_stream& stream, Presence& presence,
                           std::optional<Clock::duration> most) {
   const auto end = most ? Clock::now() + *most : Clock::time_point::max();
@@ -158,7 +159,7 @@ class HttpServer::Impl {
   [[nodiscard]] bool has_tls() const { return tls_.has_value(); }
 
  private:
-  // What a connection is doing, for who drains the server.
+  // The state of a connection, for draining.
   struct Connection {
     beast::tcp_stream* stream = nullptr;
     bool is_idle = true;
@@ -176,8 +177,8 @@ class HttpServer::Impl {
   template <typename Stream>
   awaitable<bool> serve_request(Stream& stream, beast::flat_buffer& buffer, Connection& connection,
                                 const std::string& peer);
-  // What coroutines take stays with the caller, in a variable of its own: g++ 12 destroys temporaries among the arguments of
-  // an awaited call twice where one of them is conditional.
+  // Arguments of coroutines stay with the caller, in a variable of its own: g++ 12 destroys temporaries among
+  // the arguments of an awaited call twice if one of them is conditional.
   template <typename Stream>
   awaitable<bool> write(Stream& stream, Response& response, const RequestHead& head, unsigned version,
                         bool keep_alive, Presence& presence, HeldBytes::Hold& held);
@@ -186,7 +187,7 @@ class HttpServer::Impl {
   template <typename Stream>
   awaitable<bool> write_source(Stream& stream, http::response<http::empty_body>& head, BodySource& source,
                                bool is_chunked, Presence& presence, HeldBytes::Hold& held);
-  // A request under way, of a tenant's; none where it has too many.
+  // A slot for a tenant's request in progress; none if it has too many.
   struct UnderWay {
     Impl* server;
     std::string tenant;
@@ -212,11 +213,11 @@ class HttpServer::Impl {
   HttpServerOptions options_;
   HttpApplication& application_;
   std::shared_ptr<HeldBytes> held_;
-  Connections connections_;  // these before the context, whose end takes apart the connections that are left
+  Connections connections_;  // declared before the context, whose destructor destroys remaining connections
   size_t being_refused_ = 0;
   std::map<std::string, size_t> under_way_;  // requests, by tenant
   bool draining_ = false;
-  bool is_held_ = false;  // draining, and release() is yet to be called
+  bool is_held_ = false;  // draining, before release() was called
   asio::io_context context_{1};
   asio::ip::tcp::acceptor acceptor_{context_};
   asio::signal_set signals_{context_};
@@ -231,7 +232,7 @@ Status HttpServer::Impl::set_up_tls() {
   if (options_.tls_certificate_file.empty() && options_.tls_key_file.empty()) return {};
   if (options_.tls_certificate_file.empty() || options_.tls_key_file.empty())
     return fail(ErrorCode::kInvalidArgument,
-                "TLS takes a certificate and its key, and one of them is missing",
+                "TLS needs a certificate and its key, and one of them is missing",
                 "Give both --tls-certificate and --tls-key.");
   error_code error;
   tls_.emplace(asio::ssl::context::tls_server);
@@ -245,12 +246,12 @@ Status HttpServer::Impl::set_up_tls() {
   if (error)
     return fail(ErrorCode::kInvalidArgument,
                 "cannot use the certificate " + options_.tls_certificate_file + ": " + error.message(),
-                "Give a PEM file with the certificate and its chain.");
+                "Pass a PEM file with the certificate and its chain.");
   tls_->use_private_key_file(options_.tls_key_file, asio::ssl::context::pem, error);
   if (error)
     return fail(ErrorCode::kInvalidArgument,
                 "cannot use the key " + options_.tls_key_file + ": " + error.message(),
-                "Give a PEM file with the certificate's private key, without a pass phrase.");
+                "Pass a PEM file with the certificate's private key, without a pass phrase.");
   return {};
 }
 
@@ -259,7 +260,7 @@ Status HttpServer::Impl::listen() {
   error_code error;
   const auto address = asio::ip::make_address(options_.address, error);
   if (error)
-    return fail(ErrorCode::kInvalidArgument, options_.address + " is no address",
+    return fail(ErrorCode::kInvalidArgument, options_.address + " is not an address",
                 "Write it as 127.0.0.1 or ::1.");
   const asio::ip::tcp::endpoint endpoint(address, options_.port);
   acceptor_.open(endpoint.protocol(), error);
@@ -270,7 +271,7 @@ Status HttpServer::Impl::listen() {
     return fail(ErrorCode::kUnavailable,
                 "cannot listen on " + options_.address + " port " + std::to_string(options_.port) + ": " +
                     error.message(),
-                "Choose another with --port, or stop what listens there.");
+                "Choose another with --port, or stop the program that listens there.");
   port_ = acceptor_.local_endpoint(error).port();
   return {};
 }
@@ -319,7 +320,7 @@ awaitable<void> HttpServer::Impl::accept() {
     asio::ip::tcp::socket socket(context_);
     co_await acceptor_.async_accept(socket, as_value(error));
     if (error == asio::error::operation_aborted || draining_) co_return;
-    if (error) {  // no descriptors are left: some will be
+    if (error) {  // out of descriptors, for the moment
       asio::steady_timer timer(context_, kPauseWithoutDescriptors);
       co_await timer.async_wait(as_value(error));
       continue;
@@ -350,13 +351,13 @@ awaitable<void> HttpServer::Impl::refuse_connection(asio::ip::tcp::socket socket
   if (!error) co_await tell_refused(stream);
 }
 
-// Then it waits until the client has closed, or a second: if it closed first, with something of the client's unread, the
-// system would take the answer back.
+// It then waits, for at most a second, until the client has closed: if this side closed first with unread
+// bytes of the client, the system would discard the answer.
 template <typename Stream>
 awaitable<void> HttpServer::Impl::tell_refused(Stream& stream) {
   RequestHead head;
   head.request_id = new_request_id();
-  const ApiError refusal{ApiCode::kOverloaded, "the service has as many connections as it takes",
+  const ApiError refusal{ApiCode::kOverloaded, "the service has too many connections",
                          "Use one connection for several requests, or try again later."};
   (void)co_await refuse(stream, refusal, head, 11);
   beast::tcp_stream& below = beast::get_lowest_layer(stream);
@@ -423,7 +424,7 @@ RequestHead head_of(const http::request<http::string_body>& message, const std::
   return head;
 }
 
-// What is wrong with a head whatever it is for.
+// What is wrong with a head, independently of its target.
 std::optional<ApiError> check_head(RequestHead& head, unsigned version) {
   if (head.target.size() > kMostTargetBytes)
     return ApiError{ApiCode::kTargetTooLong, "the request's target is too long",
@@ -438,12 +439,12 @@ std::optional<ApiError> check_head(RequestHead& head, unsigned version) {
                     "HTTP/1.1 demands one."};
   for (const auto& [name, value] : head.headers.all())
     if (beast::iequals(name, "Transfer-Encoding") && (version != 11 || !beast::iequals(value, "chunked")))
-      return ApiError{ApiCode::kInvalidRequest, "the body has a transfer coding that is not read here",
-                      "Send it as it is with its Content-Length, or in HTTP/1.1 as chunked."};
+      return ApiError{ApiCode::kInvalidRequest, "the body has an unsupported transfer coding",
+                      "Send it uncoded with its Content-Length, or in HTTP/1.1 as chunked."};
   return std::nullopt;
 }
 
-// One request and its answer. Whether another can come on this connection.
+// Serves one request. Returns whether another may follow on this connection.
 template <typename Stream>
 awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buffer& buffer,
                                                 Connection& connection, const std::string& peer) {
@@ -507,7 +508,7 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
     co_await http::async_write(stream, go_on, as_value(error));
   }
   parser.body_limit(admission.refusal ? kMostDiscardedBytes : admission.most_body_bytes);
-  size_t due = 0;  // the time begins again when so much of the body has come
+  size_t due = 0;  // the deadline restarts when this much of the body has arrived
   if (admission.refusal) below.expires_after(options_.refused_body_timeout);
   while (!error && !parser.is_done()) {
     if (const size_t got = parser.get().body().size(); got >= due && !admission.refusal) {
@@ -625,7 +626,7 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
     }
     if (piece.bytes.empty()) continue;
     if (!held.try_reach(piece.bytes.size())) {
-      error = asio::error::no_memory;  // the tenant's other readers have it; this one can come again
+      error = asio::error::no_memory;  // other readers of the tenant hold it; this one can retry
       break;
     }
     below.expires_after(options_.write_timeout);

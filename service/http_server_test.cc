@@ -1,4 +1,5 @@
-// What needs a clock that runs faster than a client can wait, or a look from inside; attacks/client_attack_test.py has the rest.
+// Tests that need a clock faster than a client can wait, or a look inside; see attacks/client_attack_test.py
+// for the rest.
 #include "service/http_server.h"
 
 #include <arpa/inet.h>
@@ -32,7 +33,8 @@ int connect_to(uint16_t port) {
   return made;
 }
 
-// Sends a byte of a body whenever nothing has come for some milliseconds. Whether that ends before the body does.
+// Sends a byte of a body whenever nothing has arrived for some milliseconds. Returns whether that ends before
+// the body does.
 bool is_cut_off(int connection, const std::string& head) {
   EXPECT_EQ(send(connection, head.data(), head.size(), 0), static_cast<ssize_t>(head.size()));
   pollfd waited{connection, POLLIN, 0};
@@ -59,7 +61,7 @@ TEST(HttpServerThreads, ABodyThatDripsIsCutOff) {
   runs.join();
 }
 
-// Answers when it is told to.
+// Answers on demand.
 class Waits final : public HttpApplication {
  public:
   Admission admit(const RequestHead&) override { return {}; }
@@ -144,7 +146,7 @@ TEST(HttpServerThreads, ARefusedRequestHoldsItsConnectionForNoLongTime) {
   runs.join();
 }
 
-// What the answer held was once freed twice, in the code of g++ alone: seen under ThreadSanitizer, whose build is g++'s.
+// What the answer held was once freed twice, only with g++: seen under ThreadSanitizer, whose build uses g++.
 TEST(HttpServerThreads, ABodyInPiecesIsWrittenForARefusalToo) {
   Streams application;
   auto server = HttpServer::listen({}, application);
@@ -170,7 +172,7 @@ std::string all_from(int connection) {
   return got < 0 ? "" : all;
 }
 
-// Answers with a body of which nothing comes, and asks whether the client is there.
+// Answers with a body that never produces bytes, and asks whether the client is connected.
 class Silent final : public HttpApplication {
  public:
   Admission admit(const RequestHead&) override { return {}; }
@@ -210,7 +212,7 @@ TEST(HttpServerThreads, AStreamOfAClientThatHasGoneEndsBeforeAnythingIsSent) {
   runs.join();
 }
 
-// Answers each request with a stream that ends at once, and keeps who asked.
+// Answers each request with a stream that ends at once, and records the callers.
 class KeepsWhoAsked final : public HttpApplication {
  public:
   Admission admit(const RequestHead&) override { return {}; }
@@ -227,7 +229,7 @@ class KeepsWhoAsked final : public HttpApplication {
   };
 };
 
-// As above: nothing that the answer was given is released one time too often.
+// As above: nothing that the answer holds is released once too often.
 TEST(HttpServerThreads, AStreamLeavesWhatItWasGivenToItsOwners) {
   KeepsWhoAsked application;
   auto server = HttpServer::listen({}, application);
@@ -291,7 +293,7 @@ TEST(HttpServerThreads, ManyConnectionsTooManyAreClosed) {
   runs.join();
 }
 
-// Admits bodies of the tenant that the path names, and never answers them.
+// Admits bodies of the tenant in the path, and never answers them.
 class Holds final : public HttpApplication {
  public:
   Admission admit(const RequestHead& head) override {
@@ -301,7 +303,7 @@ class Holds final : public HttpApplication {
     if (request.segments.size() > 1) reply({.status = 200, .body = std::string(500, 'x')});
     else held_.push_back(std::move(reply));
   }
-  // Before the server's end: a reply is not to outlive it.
+  // Before the server ends: a reply must not outlive it.
   void forget() { held_.clear(); }
 
  private:
@@ -330,7 +332,7 @@ TEST(HttpServerThreads, BodiesOfATenantAreBoundedTogether) {
   };
   const std::string small(10, 'x'), chunk = "258\r\n" + std::string(600, 'x') + "\r\n0\r\n\r\n";
   const int waits = ask("/a", "Content-Length: 700\r\n\r\n" + std::string(700, 'x'));
-  // Until the server has that: the answer of a small one comes after it was admitted, on the same thread.
+  // Waits until the server has it: a small request's answer follows its admission on the same thread.
   EXPECT_NE(answer("/b/now", "Content-Length: 0\r\n\r\n").find("200"), std::string::npos);
   EXPECT_NE(answer("/a/now", "Content-Length: 400\r\n\r\n" + std::string(400, 'x')).find("429"),
             std::string::npos);

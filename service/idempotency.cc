@@ -8,7 +8,7 @@
 namespace membrane::service {
 namespace {
 
-// The answer as the database has it: "" for one that is not kept.
+// The answer as the database stores it: "" for one that is not kept.
 std::string record_of(const Response& response) {
   if (response.source != nullptr || response.body.size() > Idempotency::kMostBodyBytes) return {};
   if (response.headers.find("Cache-Control") == "no-store") return {};  // a secret is in it
@@ -20,7 +20,7 @@ std::string record_of(const Response& response) {
 
 Result<Response> read_record(std::string_view record) {
   const size_t end = record.find('\n');
-  const auto damaged = [] { return fail(ErrorCode::kInvalidInput, "an answer that was kept is damaged"); };
+  const auto damaged = [] { return fail(ErrorCode::kInvalidInput, "a stored answer is damaged"); };
   if (end == std::string_view::npos) return damaged();
   MEMBRANE_ASSIGN(const auto head, read_json(record.substr(0, end)));
   const auto status = head.find("status"), headers = head.find("headers");
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Idempotency>> Idempotency::open(State& state, size_t most
   return opened;
 }
 
-// Under the mutex. Gives those that are to go from the database, too.
+// Under the mutex. Returns those that must also be removed from the database.
 std::vector<Idempotency::Name> Idempotency::forget_old(int64_t now_ms) {
   std::vector<Name> gone;
   for (auto& [name, scope] : scopes_) {
@@ -88,7 +88,7 @@ Answer<std::optional<Response>> Idempotency::begin(std::string_view scope, std::
                                                    std::string_view request, int64_t now_ms) {
   if (!is_key(key))
     return refuse(ApiCode::kInvalidRequest, "Idempotency-Key is not 1 to 255 printable characters",
-                  "Take a random one, as a UUID, for each thing that is to be done once.");
+                  "Use a random one, such as a UUID, for each operation.");
   const auto hash = sha256_hex(request);
   if (!hash) return std::unexpected(api_error(hash.error()));
   const Name name{scope, key};
@@ -107,14 +107,14 @@ Answer<std::optional<Response>> Idempotency::begin(std::string_view scope, std::
   }
   if (kept.request != *hash)
     return refuse(ApiCode::kInvalidValue, "the Idempotency-Key was used for another request",
-                  "Take a new key for each thing that is to be done once.");
+                  "Use a new key for each operation.");
   if (!kept.is_done)
-    return refuse(ApiCode::kConflict, "a request with this Idempotency-Key is being done",
+    return refuse(ApiCode::kConflict, "a request with this Idempotency-Key is in progress",
                   "Wait for its answer, or send this again later.");
   if (kept.size_bytes == 0)
     return refuse(ApiCode::kConflict,
                   "the request with this Idempotency-Key was done, and its answer is not kept",
-                  "Streams and large answers are not: ask for what it made, as GET …/execs/ID/events.");
+                  "Streams and large answers are not kept: get its result, as with GET …/execs/ID/events.");
   const auto row = state_.answer(name.first, name.second);
   if (!row) return std::unexpected(disk_error(row.error()));
   auto response = read_record(row->answer);

@@ -1,8 +1,10 @@
-// Requests that a client may send again without fear: each has a name of the client's (Idempotency-Key), and its answer is
-// kept for a day. The same name with the same request gives the same answer, and nothing is done twice.
+// Requests that a client may safely repeat: each carries a key of the client's (Idempotency-Key), and its
+// answer is kept for a day. The same key with the same request returns the same answer, and nothing is done
+// twice.
 //
-// What was refused for a reason that passes (429, 5xx) is not kept: there it was not done. Of each scope at most `most_kept`
-// answers are kept, of small bodies, in the database; its oldest go first, and nobody else's.
+// An answer that was refused for a temporary reason (429, 5xx) is not kept, since nothing was done. For each
+// scope at most `most_kept` answers with small bodies are kept, in the database; its own oldest ones are
+// dropped first.
 //
 // Threads: any.
 #pragma once
@@ -31,16 +33,16 @@ class Idempotency {
 
   static constexpr uint64_t kMostKeptBytes = 64u << 20;  // of a scope
 
-  // `state` is borrowed. Knows the answers of before. Errors: as State.
+  // `state` is borrowed. Loads earlier answers. Errors: those of State.
   static Result<std::unique_ptr<Idempotency>> open(State& state, size_t most_kept = 10'000);
 
-  // A key that is none: not 1 to 255 printable characters of ASCII.
+  // A valid key has 1 to 255 printable ASCII characters.
   [[nodiscard]] static bool is_key(std::string_view key);
 
-  // The answer that was given before; nothing when the request is to be done, and then finish() is called with its answer.
-  // `scope`: whose keys they are. `request`: all that tells one request from another. Errors: kConflict while the first one
-  // is being done, and for one whose answer was a stream or is too large to keep; kInvalidValue for a key that named
-  // another request.
+  // Returns the answer that was given before; nothing when the request is to be done, and then finish() must
+  // be called with its answer. `scope`: whose keys they are. `request`: everything that distinguishes one
+  // request from another. Errors: kConflict while the first one is in progress, and for one whose answer was
+  // a stream or is too large to keep; kInvalidValue for a key that was used for another request.
   Answer<std::optional<Response>> begin(std::string_view scope, std::string_view key,
                                         std::string_view request, int64_t now_ms);
   void finish(std::string_view scope, std::string_view key, const Response& response);
@@ -57,7 +59,7 @@ class Idempotency {
   struct Scope {
     std::map<std::string, Kept, std::less<>> kept;
     uint64_t kept_bytes = 0;
-    std::deque<std::pair<int64_t, std::string>> by_age;  // also of some that are forgotten
+    std::deque<std::pair<int64_t, std::string>> by_age;  // including some that are forgotten
   };
   [[nodiscard]] std::vector<Name> forget_old(int64_t now_ms);
   [[nodiscard]] Kept* find(std::string_view scope, std::string_view key);

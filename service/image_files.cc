@@ -11,7 +11,7 @@ const std::string kDirectory = "images";
 
 std::string path_of(std::string_view hash) { return kDirectory + "/" + std::string(hash); }
 
-// Also keeps a name out of paths that is none.
+// Also keeps invalid names out of paths.
 bool is_hash(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -38,7 +38,8 @@ Result<std::string> ImageFiles::put(std::span<const uint8_t> bytes) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = references_.find(hash);
-    // One that no reference has kept may be of a service that ended before it was whole: it is written again.
+    // A file without references may belong to a service that ended before it was complete: it is written
+    // again.
     if (found != references_.end() && found->second > 0) {
       ++found->second;
       return hash;
@@ -61,7 +62,7 @@ Result<std::vector<uint8_t>> ImageFiles::get(std::string_view hash) {
   MEMBRANE_ASSIGN(const std::string actual, sha256_hex(*bytes));
   if (actual != hash)
     return fail(ErrorCode::kInvalidInput, "the image " + std::string(hash) + " is damaged on the disk",
-                "What it held is lost; bring the file back from a backup.");
+                "Its content is lost; restore the file from a backup.");
   return std::vector<uint8_t>(bytes->begin(), bytes->end());
 }
 

@@ -1,4 +1,4 @@
-// Images in files `images/<sha256>`: written once, synced before put() returns, checked whenever they are read.
+// Images in files `images/<sha256>`: written once, synced before put() returns, verified on every read.
 //
 // Threads: any.
 #pragma once
@@ -15,7 +15,8 @@ namespace membrane::service {
 
 class ImageFiles final : public Images {
  public:
-  // `files` is borrowed. Notes what is there, without a reference: keep() what is needed, then sweep(). Errors: as Disk.
+  // `files` is borrowed. Lists existing files, without a reference: keep() what is needed, then sweep().
+  // Errors: those of Disk.
   static Result<std::unique_ptr<ImageFiles>> open(DurableFiles& files);
 
   Result<std::string> put(std::span<const uint8_t> bytes) override;
@@ -28,9 +29,9 @@ class ImageFiles final : public Images {
   explicit ImageFiles(DurableFiles& files) : files_(files) {}
 
   DurableFiles& files_;
-  std::mutex mutex_;                                            // guards what follows, and the files' going
-  std::map<std::string, uint64_t, std::less<>> references_;     // of each that is there
-  std::map<std::string, uint64_t, std::less<>> being_written_;  // by so many; none of these goes
+  std::mutex mutex_;                                         // guards what follows, and the removal of files
+  std::map<std::string, uint64_t, std::less<>> references_;  // for each existing file
+  std::map<std::string, uint64_t, std::less<>> being_written_;  // number of writers; none of these is removed
 };
 
 }  // namespace membrane::service

@@ -1,7 +1,9 @@
-// The bytes of paused sandboxes and snapshots, kept by what they are: the same bytes have the same name and are kept once.
+// The bytes of paused sandboxes and snapshots, stored by content: equal bytes have one name and are stored
+// once.
 //
-// Who puts holds one reference; keep() is one more, and drop() is one less. At the last one the bytes may go. References
-// are not on the disk: who starts again takes one with keep() for each row of its own state, then calls sweep().
+// put() returns with one reference; keep() adds one, and drop() removes one. With the last one the bytes may
+// be deleted. References are not on disk: after a restart, take one with keep() for each row of state, then
+// call sweep().
 //
 // Threads: any.
 #pragma once
@@ -24,21 +26,21 @@ class Images {
  public:
   virtual ~Images() = default;
 
-  // When it returns, the bytes are there to stay (a durable one: after a power cut, too). Gives their name: SHA-256 in
-  // hexadecimal. Errors: kUnavailable without libcrypto; kInternal, kExhausted for a disk that is broken or full, and then
-  // nothing was kept.
+  // When it returns, the bytes are stored (a durable store: even after a power cut). Returns their name:
+  // SHA-256 in hexadecimal. Errors: kUnavailable without libcrypto; kInternal, kExhausted for a disk that is
+  // broken or full, and then nothing was stored.
   virtual Result<std::string> put(std::span<const uint8_t> bytes) = 0;
-  // Errors: kNotFound; kInvalidInput when what is there has another hash than its name.
+  // Errors: kNotFound; kInvalidInput when the stored bytes have another hash than their name.
   virtual Result<std::vector<uint8_t>> get(std::string_view hash) = 0;
-  // One more reference. Errors: kNotFound.
+  // Adds a reference. Errors: kNotFound.
   virtual Status keep(std::string_view hash) = 0;
-  // One reference less; a name that there is not is no error.
+  // Removes a reference; an unknown name is not an error.
   virtual void drop(std::string_view hash) = 0;
-  // What nobody refers to goes.
+  // Deletes everything without references.
   virtual void sweep() = 0;
 };
 
-// In this process's memory, gone with it.
+// In this process's memory, and gone with it.
 std::unique_ptr<Images> images_in_memory();
 
 }  // namespace membrane::service

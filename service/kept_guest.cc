@@ -18,13 +18,13 @@ uint64_t KeptGuest::size_bytes() const {
 
 namespace {
 
-// A file is mapped, so that the service has no copy of it.
+// The file is mapped, so that the service has no copy of it.
 Result<std::string> put_image(Images& images, const KeptContext& context) {
   if (context.file == nullptr) return images.put(context.bytes);
   const auto pages = linux::PageFile::map(context.file->number());
   if (!pages) {
     errno = pages.error();
-    return refused_by_system("map", "a kept sandbox");
+    return refused_by_system("map", "a saved sandbox");
   }
   const auto bytes = (*pages)->bytes();
   return images.put({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});

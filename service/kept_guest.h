@@ -1,6 +1,7 @@
-// A guest that does not run: what a paused sandbox, a snapshot and a promoted template are. Its contexts' bytes are images.
+// A guest that does not run, as in a paused sandbox, a snapshot or a promoted template. Its contexts' bytes
+// are images.
 //
-// Threads: pure; the images are any thread's.
+// Threads: pure; any thread may use the images.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +14,27 @@
 namespace membrane::service {
 
 struct KeptImage {
-  std::string context;        // "": the one that is there from the start
-  std::string template_name;  // that the bytes differ from
+  std::string context;        // "": the one that exists from the start
+  std::string template_name;  // the base of the bytes
   std::string hash;           // in Images
   uint64_t size_bytes = 0;
   std::string seal_hash = {};  // of KeptContext::seal; "": none
 };
 
 struct KeptGuest {
-  GuestSpec spec;  // its secrets are not kept: who restores it says what there is
+  GuestSpec spec;  // secrets are not stored: the restorer provides them
   std::vector<KeptImage> images;
 
   [[nodiscard]] uint64_t size_bytes() const;
 };
 
-// Holds one reference to each image. Errors: kNoSpace, kUnavailable; then nothing is held.
+// Takes one reference to each image. Errors: kNoSpace, kUnavailable; then none is taken.
 Answer<KeptGuest> put_images(Images& images, GuestSpec spec, const std::vector<KeptContext>& contexts);
-// The same for a guest of which no receipts are made: its past is another's.
+// The same for a guest without receipts: its past belongs to another.
 [[nodiscard]] KeptGuest without_seals(KeptGuest kept);
-// Another holder of the same. Errors: kNotFound.
+// Adds another holder. Errors: kNotFound.
 Answer<KeptGuest> share_images(Images& images, const KeptGuest& kept);
-// What Guests::restore() takes. Errors: kNotFound; kUnavailable for an image that is damaged.
+// The argument for Guests::restore(). Errors: kNotFound; kUnavailable for a damaged image.
 Answer<std::vector<KeptContext>> get_images(Images& images, const KeptGuest& kept);
 void drop_images(Images& images, const KeptGuest& kept);
 

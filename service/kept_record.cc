@@ -12,8 +12,8 @@ namespace {
 using Json = nlohmann::json;
 
 std::unexpected<Error> damaged(const char* what) {
-  return fail(ErrorCode::kInvalidInput, std::string("a record of what was kept is damaged: ") + what,
-              "Bring the directory of the service's state back from a backup.");
+  return fail(ErrorCode::kInvalidInput, std::string("a stored record is damaged: ") + what,
+              "Restore the directory of the service's state from a backup.");
 }
 
 // -- members, each of which must be there
@@ -31,7 +31,7 @@ bool read(const Json& of, const char* name, Number& value) {
   value = found->get<Number>();
   return true;
 }
-// Calls each() for every element of an array until it says false.
+// Calls each() for every element of an array until it returns false.
 template <typename Each>
 bool read_list(const Json& of, const char* name, Each each) {
   const auto found = of.find(name);
@@ -73,7 +73,7 @@ Status read_guest(const Json& json, KeptGuest& guest) {
            read(each, "hash", image.hash) && read(each, "size_bytes", image.size_bytes) &&
            (!each.contains("seal") || read(each, "seal", image.seal_hash));
   });
-  // Records of before receipts have neither.
+  // Older records lack both.
   if (const auto seals = json.find("seals"); seals != json.end() && seals->is_boolean())
     guest.spec.seals = seals->get<bool>();
   return has_images ? Status() : damaged("its images");
@@ -81,7 +81,7 @@ Status read_guest(const Json& json, KeptGuest& guest) {
 
 Result<Json> parsed(std::string_view text) {
   auto json = read_json(text);
-  if (!json || !json->is_object()) return damaged("it is no JSON object");
+  if (!json || !json->is_object()) return damaged("it is not a JSON object");
   return *std::move(json);
 }
 

@@ -1,5 +1,5 @@
-// What the database holds of a paused or parked sandbox and of a snapshot, as JSON: all that a later service needs besides
-// the images.
+// The database's JSON records of paused or parked sandboxes and of snapshots: everything that a later service
+// needs besides the images.
 //
 // Threads: pure.
 #pragma once
@@ -16,7 +16,7 @@ std::string record_of(const KeptGuest& guest);
 // Errors: kInvalidInput.
 Result<KeptGuest> read_guest_record(std::string_view text);
 
-// Without what has a column of its own: SandboxInfo and the tenant.
+// Without the parts that have columns of their own: SandboxInfo and the tenant.
 std::string record_of(const KeptSandbox& sandbox);
 // Fills in what record_of() wrote. Errors: kInvalidInput.
 Status read_sandbox_record(std::string_view text, KeptSandbox& sandbox);

@@ -16,7 +16,7 @@ ApiError used_up(const char* what, uint64_t quota, int64_t now_ms) {
   return {
       .code = ApiCode::kQuotaExceeded,
       .message = std::string("the token's quota of ") + what + " a day is used up: " + std::to_string(quota),
-      .hint = "It is given again at midnight, UTC; the service's owner can give a larger one.",
+      .hint = "It is renewed at midnight, UTC; the service's owner can grant a larger one.",
       .retry_after_s = left_s};
 }
 
@@ -32,8 +32,8 @@ SandboxRow row_of(const std::string& tenant, const SandboxInfo& info) {
           .idle_timeout_s = info.idle_timeout_s};
 }
 
-// What the program sent to others. A report does not list all of very many calls; then it is taken to be all that the
-// policy let it send.
+// The bytes that the program sent to others. A report does not list every call of very many; then this is
+// everything that the policy allowed it to send.
 uint64_t egress_bytes(const ExecFacts& facts, const sandbox::Report& report) {
   uint64_t bytes = report.host_calls_dropped > 0 ? facts.most_egress_bytes : 0;
   for (const sandbox::HostCallRecord& call : report.host_calls)
@@ -42,7 +42,7 @@ uint64_t egress_bytes(const ExecFacts& facts, const sandbox::Report& report) {
   return bytes;
 }
 
-// Of the two states in which a sandbox is in images.
+// For the two states in which a sandbox is in images.
 std::string_view row_state(const KeptSandbox& sandbox) {
   return sandbox.info.state == SandboxState::kPaused ? "paused" : "parked";
 }
@@ -96,7 +96,7 @@ void Ledger::lose(const KeptSandbox& sandbox, const std::string& reason) {
   lost_.insert_or_assign(sandbox.info.id, Lost{sandbox.tenant, reason, sandbox.info.expires_at_ms});
 }
 
-// What cannot be noted and does not change an answer is logged.
+// Failures to record something that does not change an answer are logged.
 void Ledger::note(std::string_view what, const Status& done) {
   if (done) return;
   parts_.log.write(Level::kError, "state", {{"what", what}, {"why", std::string_view(done.error().message)}});
@@ -116,7 +116,8 @@ void Ledger::begin_day(int64_t day) {
     if (key.first == day) today_[key.second].add(used);
 }
 
-// What cannot be removed now is by a later flush(): else the next service would say that it is lost.
+// What cannot be removed now is removed by a later flush(): otherwise the next service would report it as
+// lost.
 void Ledger::remove(const std::string& sandbox) {
   const Status removed = parts_.state.remove_sandbox(sandbox, Hold::kCrash);
   const std::lock_guard lock(mutex_);
@@ -195,9 +196,9 @@ Answer<uint64_t> Ledger::fuel_left(const std::string& tenant, uint64_t quota, in
   const uint64_t held = holds == held_fuel_.end() ? 0 : holds->second;
   if (held < quota - used) return quota - used - held;
   return refuse(ApiCode::kTooManyRequests,
-                "the execs that run hold what is left of the token's quota of fuel a day (fuel_a_day): " +
+                "running execs hold the rest of the token's quota of fuel a day (fuel_a_day): " +
                     std::to_string(quota - used),
-                "Try again when one of them has ended, or give policies a smaller \"limits.fuel\".");
+                "Try again when one of them has ended, or use policies with a smaller \"limits.fuel\".");
 }
 
 Answer<std::optional<uint64_t>> Ledger::hold_fuel(const std::string& tenant, uint64_t wanted) {
@@ -281,7 +282,8 @@ void Ledger::exec_ended(const ExecFacts& facts, const sandbox::Report& report) {
                                           {"sandbox", facts.sandbox},
                                           {"exec", facts.exec},
                                           {"outcome", std::string(sandbox::name_of(report.outcome))}}));
-  // What is held and cannot be used, since the next step costs more, is used up: else a day's quota would never be.
+  // An unusable rest, smaller than the cost of the next step, counts as used: otherwise a day's quota would
+  // never be used up.
   const bool is_out = report.outcome == sandbox::Outcome::kOutOfFuel;
   const uint64_t fuel = std::max(report.fuel_used, is_out ? facts.held_fuel : 0);
   const int64_t day = now_ms() / kDayMs;

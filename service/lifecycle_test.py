@@ -1,4 +1,4 @@
-"""What sandboxes are beyond their execs: kept, forked, with contexts, files, environments and policies that change.
+"""Sandboxes beyond their execs: kept, forked, with contexts, files, environments and policies that change.
 
 python3 service/lifecycle_test.py [Class]
 """
@@ -184,7 +184,7 @@ class Kept(SandboxTest):
 
 class Contexts(SandboxTest):
     def tenant(self, name, memory_bytes):
-        """What asks for one that has this quota of memory."""
+        """A token for a tenant with this quota of memory."""
         token = self.made(self.post("/tokens", {
             "name": "t", "tenant": name, "scopes": ["sandboxes:read", "sandboxes:write", "exec"],
             "quotas": {"memory_bytes": memory_bytes}}), 201)["token"]
@@ -399,7 +399,7 @@ class Policies(SandboxTest):
 
 
 class Pages(http.server.BaseHTTPRequestHandler):
-    """What is private, what strangers wrote, and where something could be taken."""
+    """Private data, text by strangers, and a place to send data to."""
     seen = []
 
     def do_GET(self):
@@ -414,7 +414,7 @@ class Pages(http.server.BaseHTTPRequestHandler):
 
 
 class Approvals(SandboxTest):
-    """The trifecta rule, and the person who lets something go."""
+    """The trifecta rule, and the person who approves a request."""
 
     @classmethod
     def setUpClass(cls):
@@ -448,7 +448,7 @@ class Approvals(SandboxTest):
             f"try:\n    http.get('{self.base}/{path}')\nexcept Exception as error:\n    print(error)\n" for path in paths)
 
     def asked(self, sandbox, code):
-        """The exec, when something of it waits; and its events so far."""
+        """The exec, when something in it waits; and its events so far."""
         exec_id = self.made(self.post(f"/sandboxes/{sandbox}/exec", {"code": code, "background": True}), 202)["exec_id"]
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=SECONDS)
         self.addCleanup(connection.close)
@@ -597,7 +597,7 @@ class Once(SandboxTest):
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
-    """Keeps what it is asked with, and says it again."""
+    """Records its requests, and repeats them."""
 
     seen = []
 

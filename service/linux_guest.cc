@@ -30,18 +30,18 @@ namespace membrane::service {
 namespace {
 
 constexpr std::string_view kTemplate = "linux", kTemplateOfImage = "linux:";
-constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory on their way to the disk
-constexpr uint64_t kMostFileBytes = 256ull << 20;        // of one that is read as a whole
-constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // of a command on a terminal
+constexpr uint64_t kMostKeptBytes = 2ull << 30;          // they are in memory on their way to disk
+constexpr uint64_t kMostFileBytes = 256ull << 20;        // for a file that is read as a whole
+constexpr uint64_t kTerminalWallMs = 24ull * 3'600'000;  // for a command on a terminal
 constexpr uint64_t kReadAtOnce = 4u << 20;
 constexpr size_t kMostPathBytes = 4096;
-constexpr size_t kMostListedFiles = 1'000;  // of those that it has made
+constexpr size_t kMostListedFiles = 1'000;  // of the files that it has created
 
 // -- errors ---------------------------------------------------------------------------------------------------------
 
-// Nothing of it can be had again: a try later would say the same.
+// Nothing of it can be recovered: a later attempt would fail the same way.
 ApiError lost(const std::string& why) {
-  return {ApiCode::kConflict, "the sandbox is lost: " + why, "End it, and make another."};
+  return {ApiCode::kConflict, "the sandbox is lost: " + why, "End it, and create another."};
 }
 
 ApiError computer_error(const Error& error) {
@@ -93,7 +93,7 @@ Result<HostFile> memory_file_of(const std::vector<uint8_t>& bytes) {
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t written =
         pwrite(file.number(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (written <= 0) return fail(ErrorCode::kExhausted, "there is no memory for a sandbox as bytes");
+    if (written <= 0) return fail(ErrorCode::kExhausted, "there is not enough memory to save a sandbox");
     at += static_cast<size_t>(written);
   }
   return file;
@@ -102,7 +102,7 @@ Result<HostFile> memory_file_of(const std::vector<uint8_t>& bytes) {
 Result<HostFile> for_reading(const HostFile& file) {
   HostFile opened(open(("/proc/self/fd/" + std::to_string(file.number())).c_str(), O_RDONLY | O_CLOEXEC));
   if (opened) return opened;
-  return fail(ErrorCode::kInternal, "a kept sandbox cannot be read");
+  return fail(ErrorCode::kInternal, "a saved sandbox cannot be read");
 }
 
 // -- files ----------------------------------------------------------------------------------------------------------
@@ -122,11 +122,11 @@ wasi::FileFact fact_of(const linux::FileFacts& facts, const std::string& path) {
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// By name, directories before what is in them. Links are not followed.
+// By name, directories before their contents. Links are not followed.
 Answer<std::vector<wasi::FileFact>> list_files(linux::LiveComputer& computer, const std::string& path,
                                                bool is_deep) {
   std::vector<wasi::FileFact> all;
-  std::vector<std::string> waiting = {path};  // directories, the next one last
+  std::vector<std::string> waiting = {path};  // pending directories, the next one last
   uint64_t path_bytes = 0;
   while (!waiting.empty()) {
     const std::string directory = std::exchange(waiting.back(), {});
@@ -141,7 +141,7 @@ Answer<std::vector<wasi::FileFact>> list_files(linux::LiveComputer& computer, co
           (directory.ends_with('/') ? directory : directory + "/") + name_in(facts.path);
       path_bytes += found.size();
       if (path_bytes > wasi::System::kMaxListedPathBytes)
-        return refuse(ApiCode::kTooLarge, path + " has more below it than is listed at once",
+        return refuse(ApiCode::kTooLarge, path + " has too many entries to list at once",
                       "List directories below it, or run find in the sandbox.");
       all.push_back(fact_of(facts, found));
       if (is_deep && S_ISDIR(facts.mode)) below.push_back(found);
@@ -166,7 +166,7 @@ Answer<wasi::FileFact> make_directories(linux::LiveComputer& computer, const std
     if (part.ends_with('/')) continue;
     if (const auto there = computer.stat(part, true)) {
       if (S_ISDIR(there->mode)) continue;
-      return refuse(ApiCode::kInvalidValue, part + " is no directory");
+      return refuse(ApiCode::kInvalidValue, part + " is not a directory");
     }
     if (const Status made = computer.make_directory(part, kMode); !made)
       return std::unexpected(file_error(made.error()));
@@ -203,7 +203,7 @@ Answer<std::vector<wasi::FileFact>> act(linux::LiveComputer& computer, const was
 
 // -- processor time -----------------------------------------------------------------------------------------------------
 
-// Of a text of /proc/ID/stat: what the process has used, of itself and of those that it waited for.
+// From the text of /proc/ID/stat: the CPU time of the process and of the children that it waited for.
 uint64_t cpu_us_in(std::string_view text) {
   constexpr size_t kFirst = 11, kLast = 14;  // after the name: utime, stime, cutime, cstime
   constexpr uint64_t kUsInTick = 10'000;
@@ -221,7 +221,7 @@ uint64_t cpu_us_in(std::string_view text) {
   return ticks * kUsInTick;
 }
 
-// Of all processes that there are.
+// For all existing processes.
 uint64_t cpu_us_of_all(linux::LiveComputer& computer) {
   constexpr uint64_t kMostTextBytes = 4096;
   uint64_t all = 0;
@@ -244,7 +244,7 @@ std::vector<std::string> lines_of(const Environment& environment) {
   return lines;
 }
 
-// What a sandbox of this kind cannot be held to is refused.
+// Refuses grants and limits that a sandbox of this kind cannot enforce.
 Answer<void> check_held(const policy::Policy& policy) {
   if (const Status held = computers::check_grants(policy); !held)
     return std::unexpected(api_error(held.error()));
@@ -253,7 +253,7 @@ Answer<void> check_held(const policy::Policy& policy) {
   return {};
 }
 
-// Whether both ask the same of a computer; what else they say is of a turn.
+// Whether both need the same computer; their other parts concern a turn.
 bool is_same_computer(const policy::Policy& one, const policy::Policy& other) {
   const auto of = [](const policy::Policy& policy) {
     const policy::Limits& limits = policy.limits;
@@ -262,7 +262,7 @@ bool is_same_computer(const policy::Policy& one, const policy::Policy& other) {
   return of(one) == of(other);
 }
 
-// None is none, and not the service's own environment.
+// An empty environment is empty, and not the service's own.
 host::Secrets secrets_of(const host::Secrets& secrets) {
   if (secrets) return secrets;
   return [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
@@ -302,7 +302,7 @@ class LinuxGuest final : public Guest {
       if (const auto made = make_from(*file, spec_.policy); !made) return made;
     }
     if (computer_ != nullptr) return {};
-    return refuse(ApiCode::kInvalidValue, "what was kept has no context of its own", "");
+    return refuse(ApiCode::kInvalidValue, "the saved state has no context of its own", "");
   }
 
   [[nodiscard]] Kind kind() const override { return Kind::kLinux; }
@@ -338,7 +338,7 @@ class LinuxGuest final : public Guest {
     run.spec.directory = *std::move(directory);
     run.spec.terminal = turn.terminal;
     if (turn.terminal && run.limits.wall_ms == computers::usual_limits().wall_ms)
-      run.limits.wall_ms = kTerminalWallMs;  // nobody has asked for less
+      run.limits.wall_ms = kTerminalWallMs;  // nobody has requested less
     if (turn.most_time)
       run.limits.wall_ms = std::min(run.limits.wall_ms, static_cast<uint64_t>(turn.most_time->count()));
     run.input = turn.stdin_text;
@@ -353,7 +353,7 @@ class LinuxGuest final : public Guest {
     if (turn.seal != nullptr) invocation = invocation_of(turn, run);
     const std::string began_in = run.spec.directory;
     const std::shared_ptr<computers::Gateway> gateway = this->gateway();
-    if (running_.fetch_add(1) == 0) gateway->renew(run.limits);  // those beside it share them
+    if (running_.fetch_add(1) == 0) gateway->renew(run.limits);  // concurrent commands share them
     sandbox::Report report = computers::run_command(*computer, std::move(run));
     --running_;
     gateway->tell(report);
@@ -375,9 +375,9 @@ class LinuxGuest final : public Guest {
     const std::lock_guard lock(mutex_);
     if (!template_name.empty() && template_name != spec_.template_name)
       return refuse(ApiCode::kUnsupported,
-                    "a context of a Linux sandbox is a directory of it, of no template of its own",
-                    "Leave the template out, or make another sandbox.");
-    if (contexts_.contains(id)) return refuse(ApiCode::kConflict, "the context " + id + " is there already");
+                    "a context of a Linux sandbox is a directory in it, without a template of its own",
+                    "Remove the template, or create another sandbox.");
+    if (contexts_.contains(id)) return refuse(ApiCode::kConflict, "the context " + id + " already exists");
     contexts_[id] = base_directory_;
     return {};
   }
@@ -393,7 +393,8 @@ class LinuxGuest final : public Guest {
     spec_.environment = environment;
     return {};
   }
-  // Some limits, the platform and directories are the computer's: with others, it goes on in a new computer.
+  // Some limits, the platform and directories belong to the computer: to change them, the sandbox is moved to
+  // a new computer.
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
     if (const auto held = check_held(policy); !held) return held;
     policy::Policy before;
@@ -421,8 +422,8 @@ class LinuxGuest final : public Guest {
     if (!fork) {
       if (const uint64_t bytes = all[0].size_bytes(); bytes > kMostKeptBytes)
         return refuse(ApiCode::kTooLarge,
-                      "the sandbox is " + std::to_string(bytes) + " bytes as it stands, and " +
-                          std::to_string(kMostKeptBytes) + " can be kept",
+                      "the sandbox is " + std::to_string(bytes) + " bytes, and " +
+                          std::to_string(kMostKeptBytes) + " can be saved",
                       "Remove files, or end processes that have much memory.");
       if (const auto tried = try_out(**file); !tried) return std::unexpected(tried.error());
     }
@@ -447,7 +448,7 @@ class LinuxGuest final : public Guest {
                       "Read it in parts: head -c and tail -c in the sandbox.");
     }
   }
-  // A file that is there keeps its mode.
+  // An existing file keeps its mode.
   Answer<void> write_file(const std::string& context, const std::string& path,
                           std::string_view bytes) override {
     constexpr uint32_t kMode = 0644;
@@ -591,7 +592,7 @@ class LinuxGuest final : public Guest {
     const std::lock_guard lock(mutex_);
     return computer_;
   }
-  // Another of its name may come to stand there.
+  // Another one may take its name.
   void hold_image(const std::string& path) {
     const std::lock_guard lock(mutex_);
     image_ = linux::HostFile(path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -630,7 +631,7 @@ class LinuxGuest final : public Guest {
     if (!computer) {
       ApiError error = api_error(computer.error());
       if (error.code == ApiCode::kNotFound)
-        error.code = ApiCode::kInvalidValue;  // the template, not the path
+        error.code = ApiCode::kInvalidValue;  // concerns the template, not the path
       return std::unexpected(std::move(error));
     }
     (*gateway)->begin();
@@ -646,23 +647,23 @@ class LinuxGuest final : public Guest {
     gateway_ = std::move(made->gateway);
     return {};
   }
-  // The image that the kept sandbox lies over. Its name was written by a kernel process, so it must be that of an image. Before anybody has
-  // the guest.
+  // The image of the kept sandbox. A kernel process wrote its name, so it must be the name of an image. Runs
+  // before anybody has the guest.
   Answer<void> lie_over_image_of(const HostFile& kept) {
     const auto facts = linux::read_kept_facts(kept.number());
-    if (!facts || facts->image_digest.empty()) return {};  // what is wrong is found when it is begun
+    if (!facts || facts->image_digest.empty()) return {};  // errors are found when it is started
     const std::string path = linux::path_of_image(linux::may_be_image(facts->image_name)
                                                       ? facts->image_name
-                                                      : stored_.path,  // or was it kept on another machine?
+                                                      : stored_.path,  // or was it saved on another machine?
                                                   facts->image_digest);
     hold_image(path);
     if (!image_file())
-      return refuse(ApiCode::kConflict, "the image that the sandbox was made over is not there any more",
-                    "Import it again by the same name; GET /v1/templates lists those that there are.");
+      return refuse(ApiCode::kConflict, "the image of the sandbox no longer exists",
+                    "Import it again under the same name; GET /v1/templates lists the images.");
     if (facts->image_digest != stored_.digest) begin_as(path, facts->image_digest);
     return {};
   }
-  // What commands begin with is of that image, also when its name is gone or another's by now.
+  // Commands start with the settings of that image, even when its name is gone or belongs to another by now.
   void begin_as(const std::string& path, const std::string& digest) {
     auto image = linux::find_image(path);
     if (!image || image->digest != digest) return;
@@ -682,7 +683,7 @@ class LinuxGuest final : public Guest {
     const HostFile image = image_file();
     return make(spec_from(kept, image), policy);
   }
-  // Whether it can go on from there, before what is alive ends.
+  // Whether it can resume from there; checked before the running one ends.
   Answer<void> try_out(const HostFile& kept) {
     const HostFile image = image_file();
     linux::LiveSpec spec = spec_from(kept, image);
@@ -693,10 +694,11 @@ class LinuxGuest final : public Guest {
     }();
     const auto made = build(spec, policy);
     if (made) return {};
-    return refuse(ApiCode::kConflict, "the sandbox cannot be kept as it stands: " + made.error().message,
-                  "It goes on as before. End the processes that are unusual, and try again.");
+    return refuse(ApiCode::kConflict,
+                  "the sandbox cannot be saved in its current state: " + made.error().message,
+                  "It continues to run. End unusual processes, and try again.");
   }
-  // A sandbox in which nothing runs, whose files stand as they did when that was kept.
+  // A sandbox in which nothing runs, with the files of the saved one.
   Answer<std::unique_ptr<linux::LiveComputer>> files_of(const KeptContext& then, const linux::Layer* image) {
     const auto file = memory_file_of(then.bytes);
     if (!file) return std::unexpected(api_error(file.error()));
@@ -704,11 +706,11 @@ class LinuxGuest final : public Guest {
     if (!facts) return std::unexpected(api_error(facts.error()));
     if (facts->image_digest != (image == nullptr ? std::string_view() : image->digest()))
       return refuse(ApiCode::kConflict, "the snapshot and the sandbox began with different images",
-                    "Name a snapshot of this sandbox, or of one of the same image.");
+                    "Use a snapshot of this sandbox, or of one with the same image.");
     const HostFile image_file = this->image_file();
     linux::LiveSpec spec = spec_from(*file, image_file);
     spec.kept_files_only = true;
-    spec.limits.disk_bytes = UINT64_MAX;  // the limit may be less by now
+    spec.limits.disk_bytes = UINT64_MAX;  // the limit may be smaller by now
     auto made = source_.create(spec);
     if (!made) return std::unexpected(computer_error(made.error()));
     return *std::move(made);
@@ -731,7 +733,8 @@ class LinuxGuest final : public Guest {
   static Result<computers::User> user_of(const std::string& who, linux::LiveComputer& computer) {
     return who.empty() ? Result<computers::User>(computers::User()) : computers::find_user(who, computer);
   }
-  // Where a turn begins; in a context of its own that is where the next begins, too. `home` is of the turn's own user.
+  // The start directory of a turn; in a context of its own, the next turn starts there too. `home` is that of
+  // the turn's own user.
   Answer<std::string> directory_for(const GuestTurn& turn, const std::string& home) {
     const std::lock_guard lock(mutex_);
     const auto context = contexts_.find(turn.context);
@@ -745,7 +748,7 @@ class LinuxGuest final : public Guest {
     if (context != contexts_.end()) context->second = directory;
     return directory;
   }
-  // Code is run by bash, or by sh where there is no bash.
+  // bash runs code, or sh if there is no bash.
   std::vector<std::string> words_of(linux::LiveComputer& computer, const GuestTurn& turn) {
     if (!turn.command.empty()) return turn.command;
     std::string shell = this->shell(computer);
@@ -770,15 +773,15 @@ class LinuxGuest final : public Guest {
   mutable std::mutex mutex_;      // guards what follows
   GuestSpec spec_;
   linux::StoredImage stored_;
-  std::string mark_;  // of the image (computers/description.h)
+  std::string mark_;  // the image's mark (computers/description.h)
   std::vector<std::string> base_environment_;
   std::string base_directory_;
-  std::string shell_;                            // "" until it was looked for
-  std::map<std::string, std::string> contexts_;  // besides the first: where each is
+  std::string shell_;                            // "" until it is determined
+  std::map<std::string, std::string> contexts_;  // except the first: their directories
   std::shared_ptr<computers::Gateway> gateway_;
   std::shared_ptr<computers::DirectoryBroker> directories_;  // uses the gateway's budget
   std::shared_ptr<linux::LiveComputer> computer_;
-  linux::HostFile image_;  // that it began with, for what has changed; none for one from nothing
+  linux::HostFile image_;  // the initial image, to find changes; none if it started from nothing
 };
 
 // -- guests ---------------------------------------------------------------------------------------------------------
@@ -823,7 +826,7 @@ class GuestsWithLinux final : public Guests {
                                          const std::vector<KeptContext>& contexts) override {
     if (kind_of_template(spec.template_name) != Kind::kLinux) return others_->restore(spec, contexts);
     if (const auto checked = check(spec); !checked) return std::unexpected(checked.error());
-    const auto image = images_->find(image_of(spec));  // for what commands begin with
+    const auto image = images_->find(image_of(spec));  // for the initial settings of commands
     auto guest = std::make_unique<LinuxGuest>(*source_, spec, image ? *image : linux::StoredImage());
     if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
     return guest;

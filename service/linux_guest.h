@@ -1,6 +1,6 @@
-// Guests that are Linux sandboxes: a turn is a process in one, and files stay.
+// Guests that are Linux sandboxes: a turn is a process in one, and files persist.
 //
-// Threads: as Guest and Guests.
+// Threads: as for Guest and Guests.
 #pragma once
 
 #include <memory>
@@ -12,19 +12,19 @@
 
 namespace membrane::service {
 
-// What images there are.
+// The available images.
 class ImageCatalog {
  public:
   virtual ~ImageCatalog() = default;
-  // "" for the usual one. Errors: those of linux::find_image().
+  // "" for the default image. Errors: those of linux::find_image().
   virtual Result<linux::StoredImage> find(const std::string& name) = 0;
   virtual std::vector<linux::StoredImage> list() = 0;
 };
-// Those of linux/image/store.h, by name alone: paths of files are not for clients.
+// The images of linux/image/store.h, by name only: clients may not pass paths of files.
 std::unique_ptr<ImageCatalog> stored_images();
 
-// Guests of `others`, and Linux ones by the templates "linux" and "linux:IMAGE". `source` is null where this machine has none: then
-// they are refused, since `why_none`.
+// Guests of `others`, and Linux guests for the templates "linux" and "linux:IMAGE". `source` is null if this
+// machine cannot run them: then they are refused with `why_none`.
 std::unique_ptr<Guests> with_linux_guests(std::unique_ptr<Guests> others,
                                           std::unique_ptr<linux::ComputerSource> source,
                                           std::unique_ptr<ImageCatalog> images, const std::string& why_none);

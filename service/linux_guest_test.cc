@@ -37,7 +37,7 @@ std::unique_ptr<Guests> linux_guests() {
 
 class LinuxGuestTest : public ::testing::Test {
  protected:
-  // A policy under which nobody has named a limit.
+  // A policy without explicit limits.
   static policy::Policy usual() {
     policy::Policy policy;
     policy.limits = computers::usual_limits();
@@ -185,7 +185,7 @@ class LinuxSandboxesTest : public ::testing::Test {
     ask([promise](Answer<T> answer) { promise->set_value(std::move(answer)); });
     return promise->get_future().get();
   }
-  // What it runs by now has begun.
+  // The command that it runs has started by now.
   void await_running(size_t count) {
     while (sandboxes_.counts().running < count) std::this_thread::yield();
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A service's Linux sandboxes, by the command: made, asked to run commands, given files, ended.
+"""A service's Linux sandboxes, used through the command: created, given commands and files, ended.
 
 MEMBRANE_COMMAND names the command. The image is made of this machine's own programs (cli/linux_testing.py).
 """
@@ -29,7 +29,7 @@ MEMBRANE = os.environ.get("MEMBRANE_COMMAND", "build/release/membrane")
 @unittest.skipIf(SANITIZED, "a sanitizer makes calls that the kernel process of Linux programs may not make")
 @unittest.skipUnless(platform.machine() == "x86_64", "the linux kind runs on x86-64")
 class WithImage(unittest.TestCase):
-    """A store of images with `host` in it."""
+    """An image store that contains `host`."""
 
     @classmethod
     def setUpClass(cls):
@@ -186,8 +186,8 @@ class LinuxSandboxes(WithImage):
         shell.resize(40, 100)
         os.kill(shell.process.pid, signal.SIGWINCH)
         shell.expect("40 100")
-        shell.type("sleep 1000\n")
-        shell.expect("sleep 1000\r\n")
+        shell.type("sh -c 'echo begun; exec sleep 1000'\n")
+        shell.expect("\nbegun\r\n")  # before that, bash may still be the one whom an interrupt reaches
         shell.type("\x03")
         shell.expect("ready> ")
         shell.type("exit 7\n")
@@ -301,7 +301,8 @@ class LinuxSandboxes(WithImage):
         self.assertNotIn(b"hosts", below)
         self.membrane("patch", self.create(), "-", "--directory", "/tmp/x", input=below)
 
-    # What the documentation says to do with a repository: copied in, changed there, and the changes taken out.
+    # What the documentation recommends for a repository: copy it in, change it there, and take the changes
+    # out.
     def test_a_patch_since_a_snapshot_is_taken_by_the_repository(self):
         repo = self.folder / "repo"
         (repo / "sub").mkdir(parents=True)
@@ -374,7 +375,7 @@ class LinuxSandboxes(WithImage):
 
     # -- keeping
 
-    # What answers each line that comes by one FIFO at another, with how many there were.
+    # Answers each line that arrives on one FIFO on another, with a counter.
     COUNTING = """mkfifo /tmp/ask /tmp/answer
         (n=0; exec 3<>/tmp/ask; while read line <&3; do n=$((n+1)); echo "$n $line" > /tmp/answer; done) > /dev/null 2>&1 &"""
 
@@ -450,9 +451,9 @@ class Served(http.server.BaseHTTPRequestHandler):
 
 @unittest.skipUnless(shutil.which("openssl"), "there is no openssl, which makes the certificates")
 class EncryptedRequests(WithImage):
-    """Of programs that trust what the sandbox gives them, before and after it is kept."""
+    """Programs that trust the sandbox's certificates, before and after it is saved."""
 
-    # Reads the certificates once, and then asks for each line what it names.
+    # Reads the certificates once, and then requests what each line names.
     ASKING = """mkfifo /tmp/ask /tmp/answer; mkdir -p /etc/ssl/certs; echo mine > /etc/ssl/certs/ca-certificates.crt; cat > /tmp/asking.py <<'END'
 import ssl, urllib.request
 held = open('/etc/ssl/certs/ca-certificates.crt')

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kWat = "wat";
 
-// Each turn is a program of its own, so that there is nothing to keep but what they have read.
+// Each turn is a program of its own, so only what they have read is kept.
 class WatGuest final : public Guest {
  public:
   WatGuest(worker::Guests where, const GuestSpec& spec)
@@ -81,7 +81,7 @@ class WatGuest final : public Guest {
     state.flows = read;
     return std::vector<KeptContext>{{"", std::string(kWat), sandbox::write_session(std::move(state))}};
   }
-  // What keep() gave.
+  // What keep() returned.
   Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
     for (const KeptContext& kept : contexts) {
       const auto state = sandbox::read_session(kept.bytes);
@@ -109,7 +109,7 @@ class WatGuest final : public Guest {
   }
 
   worker::Guests where_;
-  std::shared_ptr<worker::Worker> worker_;  // of the programs so far
+  std::shared_ptr<worker::Worker> worker_;  // worker of the programs so far
   GuestSpec spec_;
   TurnBounds bounds_;
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
@@ -186,7 +186,7 @@ class LocalGuests final : public Guests {
     if (!language) {
       ApiError error = api_error(language.error());
       if (error.code == ApiCode::kNotFound)
-        error.code = ApiCode::kInvalidValue;  // the template, not the path
+        error.code = ApiCode::kInvalidValue;  // concerns the template, not the path
       return std::unexpected(std::move(error));
     }
     auto provided = with_packages(*std::move(language), policy.packages);
@@ -199,7 +199,7 @@ class LocalGuests final : public Guests {
     if (names == nullptr || (packages.*names).empty()) return language;
     if (options_.packages_cache_directory.empty())
       return refuse(ApiCode::kForbidden, "this service installs no packages",
-                    "Use what is built in, or have the service's owner start it with --packages.");
+                    "Use the built-in packages, or ask the service's owner to start it with --packages.");
     auto provided = packages::provide(
         std::move(language), {.named = packages.*names, .added = {}, .lock_file = {}},
         {.cache_directory = options_.packages_cache_directory, .on_progress = {}, .on_notice = {}});

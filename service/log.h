@@ -1,5 +1,5 @@
-// What the service did, a JSON object a line: {"time":…,"level":"info","event":"request",…}. No token, body, secret or
-// query is ever given to it.
+// The service's log, one JSON object per line: {"time":…,"level":"info","event":"request",…}. It is never
+// passed a token, body, secret or query.
 //
 // Threads: any; lines are whole.
 #pragma once

@@ -18,10 +18,10 @@ using mcp::Ran;
 using mcp::SessionInfo;
 
 constexpr std::string_view kWat = "wat", kJavaScript = "js", kTypeScript = "typescript";
-// Of a sandbox whose programs are in another language than its template says. Forks have it, too.
+// A label for a sandbox whose programs are in another language than its template says. Forks inherit it.
 constexpr const char* kLanguageKey = "mcp.language";
-constexpr std::chrono::milliseconds kPatience(50);  // until the next look whether the call was cancelled
-constexpr size_t kMostTold = 16;                    // handles in a hint
+constexpr std::chrono::milliseconds kPatience(50);  // between checks whether the call was cancelled
+constexpr size_t kMostTold = 16;                    // handles listed in a hint
 constexpr mcp::KeptReportsOptions kReports = {
     .most = 64, .most_bytes = 8u << 20, .most_bytes_of_all = 128u << 20};
 
@@ -43,11 +43,11 @@ ErrorCode code_of(ApiCode code) {
   }
 }
 
-// As REST says it; a time to wait that REST says in a header is a sentence here.
+// In REST's words; a retry time that REST puts into a header becomes a sentence here.
 Error error_of(const ApiError& error) {
   Error as = {code_of(error.code), error.message, error.hint};
   if (error.retry_after_s)
-    as.hint += (as.hint.empty() ? "" : " ") + std::string("It can be tried again in ") +
+    as.hint += (as.hint.empty() ? "" : " ") + std::string("Try again in ") +
                std::to_string(*error.retry_after_s) + " seconds.";
   return as;
 }
@@ -67,7 +67,7 @@ Status need(const Caller& caller, std::initializer_list<std::string_view> scopes
   return {};
 }
 
-// What Sandboxes answers by a callback, for a thread that waits for it.
+// Lets a thread wait for an answer that Sandboxes gives by a callback.
 template <typename T>
 class Awaited {
  public:
@@ -83,7 +83,7 @@ class Awaited {
     state_->came.wait(lock, [&] { return state_->answer.has_value(); });
     return taken();
   }
-  // Until it is there, or the call was cancelled.
+  // Waits until it is there, or the call was cancelled.
   Result<T> get_unless_cancelled(const Caller& caller) const {
     std::unique_lock lock(state_->mutex);
     while (!state_->came.wait_for(lock, kPatience, [&] { return state_->answer.has_value(); }))
@@ -107,24 +107,25 @@ class Awaited {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// Who takes something from the one to the other has read there what was read. Null: nobody keeps account.
+// A client that moves data from one session to another has read there what the session has read. Null: nobody
+// keeps account.
 void carry(const std::shared_ptr<host::Flows>& from, const std::shared_ptr<host::Flows>& to) {
   if (from != nullptr && to != nullptr) to->add(host::carried(from->state()));
 }
 
-// What is heard of an exec.
+// What was received of an exec.
 struct Heard {
   std::mutex mutex;  // over what follows
   std::condition_variable changed;
   sandbox::Report report;
   bool is_done = false;
-  bool has_output = true;  // perhaps: somebody has to look
+  bool has_output = true;  // maybe: needs a check
 };
 
 struct Language {
   mcp::OfferedLanguage offered;
   std::string template_name;
-  std::string file_ending;  // that tells the template more of a program: ".ts"; else ""
+  std::string file_ending;  // distinguishes programs of a template: ".ts"; else ""
 };
 
 class SandboxBackend final : public mcp::Backend {
@@ -156,21 +157,21 @@ class SandboxBackend final : public mcp::Backend {
   [[nodiscard]] policy::Policy policy_of(std::string_view template_name) const;
   [[nodiscard]] SessionInfo info_of(const SandboxInfo& sandbox) const;
   Result<SandboxInfo> create(const Caller& caller, const Language& language, bool seal);
-  // Of an exec of a sandbox that there still is. Errors: kNotFound.
+  // For an exec of a sandbox that still exists. Errors: kNotFound.
   Result<mcp::ReceiptTexts> receipt_of(const Caller& caller, const std::string& sandbox,
                                        const std::string& exec);
-  // Waits for its end. `session`: as reports name it, "" for a program of its own.
+  // Waits for its end. `session`: its name in reports, "" for a program of its own.
   Result<Ran> run_in(const Caller& caller, const std::string& sandbox, ExecSpec spec,
                      const std::string& session, const std::string& language);
   Result<SandboxInfo> find(const Caller& caller, const std::string& session);
   void carry_out(const Caller& caller, const std::string& report) const;
-  // With what there is, where an id means nothing.
+  // Lists what exists, when an id is unknown.
   Error with_known_sessions(const Caller& caller, Error error);
 
   Sandboxes& sandboxes_;
   mcp::KeptReports reports_{kReports};
   std::mutex mutex_;  // over what follows
-  mcp::Offer offer_;  // as it was found last
+  mcp::Offer offer_;  // the latest result
   std::optional<std::chrono::steady_clock::time_point> offered_at_;
 };
 
@@ -267,7 +268,7 @@ Error SandboxBackend::with_known_sessions(const Caller& caller, Error error) {
   if (!page) return error;
   std::string list;
   for (const SandboxInfo& each : page->sandboxes) list += (list.empty() ? "" : ", ") + each.id;
-  if (list.empty()) error.hint += " There is no session: create_session begins one.";
+  if (list.empty()) error.hint += " There is no session: create one with create_session.";
   else error.hint += " There are " + list + (page->next_cursor.empty() ? "." : " and more.");
   return error;
 }
@@ -287,7 +288,7 @@ Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const Language&
   sandboxes_.create(caller.tenant, std::move(spec), made.then());
   auto info = made.get();
   if (!info || !is_cancelled(caller)) return info;
-  (void)sandboxes_.kill(caller.tenant, info->id);  // nobody will hear of it
+  (void)sandboxes_.kill(caller.tenant, info->id);  // nobody knows of it
   return cancelled();
 }
 
@@ -337,7 +338,7 @@ Result<std::vector<SessionInfo>> SandboxBackend::sessions(const Caller& caller) 
 
 // -- programs -------------------------------------------------------------------------------------------------------
 
-// What the exec has printed since; whether more may be there already.
+// The output of the exec since the last call; there may be more already.
 void tell_output(const Caller& caller, Exec& exec, uint64_t& next, const std::shared_ptr<Heard>& heard) {
   constexpr size_t kPiece = 64u << 10;
   const auto wake = [heard] {
@@ -384,12 +385,12 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
     const auto is_news = [&] { return heard->is_done || (wants_output && heard->has_output); };
     if (heard->changed.wait_for(lock, kPatience, is_news) || !is_cancelled(caller)) continue;
     lock.unlock();
-    (void)sandboxes_.cancel_exec(caller.tenant, sandbox, exec.id);  // it may be over, or gone
+    (void)sandboxes_.cancel_exec(caller.tenant, sandbox, exec.id);  // it may already be over or gone
     return cancelled();
   }
   Ran ran = {exec.id, std::move(heard->report)};
   lock.unlock();
-  // The sandbox of a program of its own goes now, and its receipt with it.
+  // Ends the sandbox of a program of its own, and with it its receipt.
   mcp::ReceiptTexts receipt;
   if (session.empty()) receipt = receipt_of(caller, sandbox, exec.id).value_or(mcp::ReceiptTexts());
   mcp::ReportInfo info{exec.id, session, language, std::string(name_of(ran.report.outcome))};
@@ -409,7 +410,7 @@ Result<Ran> SandboxBackend::run(const Caller& caller, const Program& program) {
                      .timeout_ms = program.wall_ms,
                      .name = chosen.file_ending.empty() ? "" : "program" + chosen.file_ending},
                     "", chosen.offered.name);
-  (void)sandboxes_.kill(caller.tenant, made.id);  // its time may be over, or its owner has ended it
+  (void)sandboxes_.kill(caller.tenant, made.id);  // it may have expired, or been ended by its owner
   return ran;
 }
 
@@ -474,7 +475,7 @@ Status SandboxBackend::write_file(const Caller& caller, const std::string& sessi
   MEMBRANE_TRY(need(caller, {"files:write"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> written;
-  auto held = sandboxes_.hold(caller.tenant, bytes.size());  // a call that is cancelled leaves it waiting
+  auto held = sandboxes_.hold(caller.tenant, bytes.size());  // a cancelled call leaves it waiting
   if (!held) return std::unexpected(error_of(held.error()));
   sandboxes_.with_files(
       caller.tenant, session,

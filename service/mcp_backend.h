@@ -1,13 +1,14 @@
-// What MCP's tools do in the service: a session is a sandbox of the caller's tenant, by the same id, and a program of its own
-// is run in a sandbox that is ended with it. Each member asks for the scopes that the same wants in REST, and says those
-// errors that REST says.
+// MCP's tools in the service: a session is a sandbox of the caller's tenant, with the same id, and a program
+// of its own runs in a sandbox that ends with it. Each member requires the same scopes as REST, and returns
+// the same errors.
 //
-// New sandboxes are granted nothing. Those that REST made, with policies of their own, are sessions as well.
+// New sandboxes are granted nothing. Sandboxes that were created through REST, with policies of their own,
+// are sessions too.
 //
-// A call waits, on its thread, for what Sandboxes answers by a callback: the threads are those of the transport's pool, never
-// the server's. Calls on one session are done one after the other, in the order in which they came.
+// A call waits on its thread for callbacks of Sandboxes: the threads are those of the transport's pool, never
+// the server's. Calls on one session are done one after another, in order of arrival.
 //
-// Threads: as mcp::Backend. Reports: those of the latest calls, in memory.
+// Threads: as for mcp::Backend. Reports: those of the latest calls, in memory.
 #pragma once
 
 #include <memory>

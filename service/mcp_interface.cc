@@ -16,7 +16,7 @@
 namespace membrane::service {
 namespace {
 
-// A message of more bytes is not read on the server's thread.
+// Larger messages are not parsed on the server's thread.
 constexpr size_t kMostReadAtOnce = 64u << 10;
 
 Headers headers_of(mcp::HttpHeaders fields) {
@@ -25,7 +25,7 @@ Headers headers_of(mcp::HttpHeaders fields) {
   return headers;
 }
 
-// Lets a browser give the answer to the page that asked, where the page may ask.
+// Lets a browser pass the answer to the page that asked, if that page may ask.
 void let_page_read(const mcp::HttpEndpoint& endpoint, const Headers& asked, Response& response) {
   const auto origin = asked.find("Origin");
   if (!origin || !endpoint.lets_in(*origin)) return;
@@ -34,7 +34,7 @@ void let_page_read(const mcp::HttpEndpoint& endpoint, const Headers& asked, Resp
   response.headers.add("Vary", "Origin");
 }
 
-// What a browser asks before it sends a page's request; no token comes with it.
+// A browser's preflight request, which carries no token.
 std::optional<Response> preflight(const mcp::HttpEndpoint& endpoint, const RequestHead& head) {
   const auto origin = head.headers.find("Origin");
   if (head.method != "OPTIONS" || !origin || !endpoint.lets_in(*origin)) return std::nullopt;
@@ -47,8 +47,8 @@ std::optional<Response> preflight(const mcp::HttpEndpoint& endpoint, const Reque
                   {"Access-Control-Max-Age", "3600"}}};
 }
 
-// The events of one call, between the thread that answers it and the connection. How much there can be is bounded by what
-// mcp::Server says of a call.
+// The events of one call, between the thread that answers it and the connection. mcp::Server limits how many
+// there can be.
 class EventPipe final : public BodySource {
  public:
   explicit EventPipe(std::function<void()> when_abandoned) : when_abandoned_(std::move(when_abandoned)) {}
@@ -96,14 +96,14 @@ class Job : public std::enable_shared_from_this<Job> {
 
   const std::string tenant;
 
-  // Reads the message: once, before run().
+  // Parses the message: once, before run().
   void receive() {
     auto call = endpoint_.receive(std::move(request_));
     const std::lock_guard lock(mutex_);
     call_ = std::move(call);
     if (is_cancelled_) call_->cancel();
   }
-  // After receive().
+  // Call it after receive().
   [[nodiscard]] bool is_answered() const { return call_->is_answered(); }
   void run() {
     try {
@@ -147,8 +147,8 @@ class Job : public std::enable_shared_from_this<Job> {
   mcp::HttpRequest request_;
   const std::string request_id_;
   const Reply reply_;
-  std::shared_ptr<EventPipe> pipe_;  // of a stream that has begun
-  std::mutex mutex_;                 // over what follows; the call stays once it is there
+  std::shared_ptr<EventPipe> pipe_;  // of a started stream
+  std::mutex mutex_;                 // guards what follows; once set, the call stays
   std::unique_ptr<mcp::HttpCall> call_;
   bool is_cancelled_ = false;
 };
@@ -199,8 +199,8 @@ struct McpInterface::Impl {
   mcp::HttpEndpoint endpoint;
   std::mutex mutex;  // over what follows
   std::set<std::shared_ptr<Job>> jobs;
-  std::map<std::string, size_t, std::less<>> of_tenant;  // how many of them
-  WorkPool pool;                                         // the last: its threads use the rest
+  std::map<std::string, size_t, std::less<>> of_tenant;  // number of calls
+  WorkPool pool;                                         // last member: its threads use the rest
 };
 
 McpInterface::McpInterface(Sandboxes& sandboxes, Tokens& tokens, McpOptions options)
@@ -223,7 +223,8 @@ HttpApplication::Admission McpInterface::admit(const RequestHead& head) {
 }
 
 void McpInterface::handle(Request request, Reply reply) {
-  auto caller = impl_->tokens.find(Rest::token_of(request), system_now_ms());  // the body may have taken long
+  auto caller =
+      impl_->tokens.find(Rest::token_of(request), system_now_ms());  // the body may have taken a long time
   if (!caller) return reply(error_response(caller.error(), request.request_id));
   if (request.headers.find("Origin"))
     reply = Reply([this, asked = request.headers, to = reply](Response response) {

@@ -1,10 +1,10 @@
-// POST /mcp (docs/mcp.md): the Model Context Protocol over Streamable HTTP, with the tokens of REST. What a request may do is
-// asked of its own token each time, also of one that belongs to a handshake.
+// POST /mcp (docs/mcp.md): the Model Context Protocol over Streamable HTTP, with the tokens of REST. Each
+// request is authorised by its own token, even if it belongs to a handshake.
 //
-// Calls are answered on threads of this interface, as many as there are calls up to a bound, since a call waits for its
-// program; a tenant has a share of them. The client of a call that goes away ends its program.
+// Calls are answered on threads of this interface, up to a limit, since a call waits for its program; each
+// tenant has a share of them. When the client of a call goes away, its program ends.
 //
-// Threads: as HttpApplication; answers come from any.
+// Threads: as for HttpApplication; answers come from any.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@
 namespace membrane::service {
 
 struct McpOptions {
-  // Besides those of loopback; as mcp::HttpOptions.
+  // In addition to those of loopback; as in mcp::HttpOptions.
   std::vector<std::string> hosts;
   std::vector<std::string> origins;
-  size_t most_calls = 256;  // under way at once
+  size_t most_calls = 256;  // in progress at once
   size_t most_calls_of_tenant = 32;
-  size_t most_queued = 256;  // calls that wait for a thread
+  size_t most_queued = 256;  // calls waiting for a thread
 };
 
 class McpInterface final : public Interface {
  public:
   // Borrowed: all but the options.
   McpInterface(Sandboxes& sandboxes, Tokens& tokens, McpOptions options);
-  // Cancels what is under way, and waits until it has ended.
+  // Cancels calls in progress, and waits until they have ended.
   ~McpInterface() override;
 
   [[nodiscard]] bool serves(const RequestHead& head) const override;

@@ -1,4 +1,4 @@
-// The interface by requests as values, over sandboxes for WAT. Over real connections: mcp_test.py.
+// The interface with requests as values, over sandboxes for WAT. For real connections see mcp_test.py.
 
 #include "service/mcp_interface.h"
 

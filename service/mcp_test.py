@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""POST /mcp of the service (docs/mcp.md): by hand, and by the clients of others that cli/mcp_testing.py brings.
+"""POST /mcp of the service (docs/mcp.md): by hand, and with third-party clients that cli/mcp_testing.py
+downloads.
 
     MEMBRANE_COMMAND=build/release/membrane service/mcp_test.py [Class]
 """
@@ -31,12 +32,12 @@ ALL_SCOPES = ["sandboxes:read", "sandboxes:write", "exec", "files:read", "files:
 
 
 def block_of_page(kind, first):
-    """The page's block of this kind that begins so."""
+    """The page's block of this kind that begins like this."""
     return re.search(rf"^```{kind}\n({re.escape(first)}.*?)^```", PAGE, re.M | re.S)[1]
 
 
 def headers_of(message):
-    """Those that revision 2026-07-28 asks for."""
+    """The headers that revision 2026-07-28 requires."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
                "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": message["method"]}
     name = message["params"].get("name") or message["params"].get("uri")
@@ -80,7 +81,7 @@ class McpTest(ServiceTest):
         return self.ask(call_of(tool, **arguments), token)
 
     def data(self, tool, token=True, **arguments):
-        """What a tool that did it answers."""
+        """The answer of a successful tool."""
         result = self.tool(tool, token, **arguments)
         self.assertFalse(result["isError"], result)
         return result["structuredContent"]
@@ -109,7 +110,7 @@ class McpTest(ServiceTest):
             continue
 
     def outcome(self, sandbox):
-        """Of the sandbox's last exec, when it is over."""
+        """The report of the sandbox's last exec, when it is over."""
         while (last := self.execs(sandbox)[-1])["state"] != "done":
             continue
         return self.service.request("GET", f"/v1/sandboxes/{sandbox}/execs/{last['exec_id']}").json["report"]["outcome"]
@@ -503,7 +504,7 @@ class Settings(unittest.TestCase):
 
 
 class WithToken:
-    """A way to a server for a client that can send no token: on loopback, it adds the token to each request."""
+    """A proxy for a client that can send no token: on loopback, it adds the token to each request."""
 
     def __init__(self, service):
         self.service = service
@@ -560,7 +561,7 @@ class ServedTest:
         cls.addClassCleanup(cls.service.log.close)
         cls.addClassCleanup(cls.service.stop)
         cls.url = cls.service.url + "/mcp"
-        # A service prepares Python at its first use; a client would not wait for a sanitized one.
+        # A service prepares Python on first use; a client would not wait for a sanitized one.
         cls.service.request("DELETE", "/v1/sandboxes/" + cls.service.request("POST", "/v1/sandboxes", {"template": "python"}).json["id"])
 
     def setUp(self):

@@ -12,7 +12,7 @@ std::string seconds(uint64_t us) {
   return text;
 }
 
-// A label's value as the format has it.
+// A label's value, escaped for the format.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,5 +1,5 @@
-// What the service measures, as Prometheus reads it (GET /metrics). Labels are of bounded sets: templates, outcomes, names
-// and errors of host calls; no tenant, sandbox, address or word of a program is ever one.
+// The service's metrics in the format of Prometheus (GET /metrics). Labels come from bounded sets: templates,
+// outcomes, names and errors of host calls; never a tenant, sandbox, address or word of a program.
 //
 // Threads: any.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace membrane::service {
 
-// How many took how long, by bounds of 50 µs to 100 s.
+// A histogram of durations, with bounds from 50 µs to 100 s.
 class Histogram {
  public:
   static constexpr std::array<uint64_t, 20> kBoundsUs = {
@@ -26,7 +26,7 @@ class Histogram {
       10'000,    25'000,    50'000,     100'000,    250'000,    500'000,    1'000'000,
       2'500'000, 5'000'000, 10'000'000, 25'000'000, 50'000'000, 100'000'000};
   void add(uint64_t us);
-  // `name`_bucket, _sum and _count, in seconds; `labels` as they are written, "" for none.
+  // Writes `name`_bucket, _sum and _count, in seconds; `labels` are already formatted, "" for none.
   void render(std::string& to, std::string_view name, const std::string& labels) const;
 
  private:
@@ -36,19 +36,18 @@ class Histogram {
 
 class Metrics {
  public:
-  static constexpr size_t kMostSeries =
-      200;  // of one name; what is beyond is counted under the label "other"
+  static constexpr size_t kMostSeries = 200;  // per name; further ones are counted under the label "other"
 
   void created(const std::string& template_name, uint64_t took_us);
   void exec_ended(const ExecFacts& facts, const sandbox::Report& report, uint64_t egress_bytes);
-  // An answer over HTTP.
+  // An HTTP answer.
   void answered(int status, uint64_t took_us);
 
-  // The text, with what stands at this moment.
+  // The text, with the current values.
   [[nodiscard]] std::string render(const Sandboxes::Counts& counts) const;
 
  private:
-  using Labels = std::pair<std::string, std::string>;  // the values of two labels; "" where there is one
+  using Labels = std::pair<std::string, std::string>;  // the values of two labels; "" if there is only one
   template <typename T>
   static T& series(std::map<Labels, T>& all, Labels labels);
 

@@ -23,7 +23,7 @@ constexpr const char* kMethods[] = {"get", "put", "post", "patch", "delete"};
 struct Parameter {
   std::string name;
   bool is_required = false;
-  bool is_prefix = false;  // of names that the request chooses: "metadata." of "metadata.NAME"
+  bool is_prefix = false;  // for names that the request chooses: "metadata." of "metadata.NAME"
   Schema schema;
 
   [[nodiscard]] bool has(std::string_view given) const {
@@ -55,7 +55,7 @@ bool is_json_type(std::string_view type) {
   return name == "application/json" || name.ends_with("+json");
 }
 
-// Where a body stops being JSON; "" for one that is JSON, and wrong otherwise.
+// Describes where a body stops being JSON; for a body that is JSON but invalid, "".
 std::string json_hint(std::string_view body) {
   if (body.empty()) return "It is empty; send an object, as {}.";
   if (is_json(body)) return "";
@@ -80,7 +80,7 @@ std::string component_named(std::string_view definition) {
   return name;
 }
 
-// The report's schema becomes one of the document's: its own references lead to where it stands there.
+// Makes the report's schema one of the document's, and updates its own references.
 void move_references(Json& schema) {
   if (schema.is_array())
     for (Json& each : schema) move_references(each);
@@ -93,7 +93,7 @@ void move_references(Json& schema) {
   }
 }
 
-// Report, and each of its parts that has a name: programs that make clients of the document follow no reference into a
+// Report, and each of its named parts: client generators follow no reference into a schema.
 // schema.
 void add_report(Json report, nlohmann::ordered_json& schemas) {
   report.erase("$schema");
@@ -197,7 +197,7 @@ const std::string& Operations::document() const { return impl_->text; }
 
 Operations::Match Operations::match(std::string_view method, const std::vector<std::string>& segments) const {
   Match match;
-  size_t fewest_parameters = SIZE_MAX;  // "/keys/rotate" is no "/keys/{key}", whatever the method
+  size_t fewest_parameters = SIZE_MAX;  // "/keys/rotate" does not match "/keys/{key}", whatever the method
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (const Operation& operation : impl_->operations) {
     const std::vector<std::string>& pattern = impl_->segments[operation.number];
@@ -227,7 +227,7 @@ Answer<void> Operations::check_query(const Operation& operation, const RequestHe
     const auto known =
         std::ranges::find_if(rule.query, [&](const Parameter& parameter) { return parameter.has(name); });
     if (known == rule.query.end())
-      return refuse(ApiCode::kInvalidRequest, "there is no query parameter \"" + name + "\" here",
+      return refuse(ApiCode::kInvalidRequest, "there is no query parameter \"" + name + "\"",
                     "GET /openapi.json describes " + operation.id + ".");
     if (++given[name] > 1)
       return refuse(ApiCode::kInvalidRequest, "the query parameter \"" + name + "\" is given twice",

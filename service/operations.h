@@ -1,7 +1,7 @@
-// The operations of the REST interface, read from one description of them: openapi.json. The router, what a token must
-// allow, what bodies and parameters must be, and the document that is served all come from it.
+// The operations of the REST interface, from one description: openapi.json. The router, the required scopes,
+// the schemas of bodies and parameters, and the published document all derive from it.
 //
-// Of the document's own fields for Membrane there is one: "x-most-body-bytes", how large a body may be.
+// The document has one extension field of Membrane's: "x-most-body-bytes", how large a body may be.
 //
 // Threads: constant once read.
 #pragma once
@@ -27,17 +27,17 @@ struct Operation {
   std::string id;  // "createSandbox"
   std::string method;
   std::string path;  // "/v1/sandboxes/{sandbox}"
-  // What a token must allow: "sandboxes:write". Nothing: anybody may; "": any token.
+  // The scope that a token needs: "sandboxes:write". Nothing: anybody may; "": any token.
   std::optional<std::string> scope;
   BodyForm body = BodyForm::kNone;
   bool needs_body = false;
-  uint64_t most_body_bytes = 0;  // of kNone: so that what comes in spite of it can be answered
+  uint64_t most_body_bytes = 0;  // also for kNone, so that an unexpected body can be answered
   size_t number = 0;             // among the operations
 };
 
 class Operations {
  public:
-  // Errors: kInvalidInput, for a document that says what is not kept here.
+  // Errors: kInvalidInput for a document that uses unsupported features.
   static Result<Operations> read(std::string_view openapi, std::string_view report_schema);
   Operations(Operations&&) noexcept;
   ~Operations();
@@ -46,20 +46,19 @@ class Operations {
 
   struct Match {
     const Operation* operation = nullptr;                         // null: none
-    std::vector<std::pair<std::string, std::string>> parameters;  // of the path, by name
-    std::string allowed_methods;  // of the path: "GET, POST"; "" when there is no such path
+    std::vector<std::pair<std::string, std::string>> parameters;  // path parameters, by name
+    std::string allowed_methods;  // for the path: "GET, POST"; "" when there is no such path
   };
   [[nodiscard]] Match match(std::string_view method, const std::vector<std::string>& segments) const;
 
-  // Whether parameters of the query are known, given once, and as they are described. Errors: kInvalidRequest,
-  // kInvalidValue.
+  // Checks that query parameters are known, unique and valid. Errors: kInvalidRequest, kInvalidValue.
   [[nodiscard]] Answer<void> check_query(const Operation& operation, const RequestHead& head) const;
-  // The body of an operation that takes JSON, checked; null when there is none and none is needed, and of an operation without
-  // a body, to which clients send "" or {}. Errors: kInvalidRequest for what is no JSON, and for a body where there is none;
-  // kUnsupportedMediaType, kInvalidValue with the field's name.
+  // The checked body of an operation that takes JSON; null when there is none and none is needed, and for an
+  // operation without a body, to which clients send "" or {}. Errors: kInvalidRequest for anything but JSON,
+  // and for an unexpected body; kUnsupportedMediaType; kInvalidValue with the field's name.
   [[nodiscard]] Answer<nlohmann::json> read_body(const Operation& operation, const Request& request) const;
 
-  // The document as it is served, with the report's schema in it.
+  // The published document, with the report's schema in it.
   [[nodiscard]] const std::string& document() const;
 
  private:

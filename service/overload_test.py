@@ -1,4 +1,4 @@
-"""What the service says when it cannot do what it is asked for now: 503 and 429, with an honest Retry-After."""
+"""The service's answers when it cannot serve a request now: 503 and 429, with an honest Retry-After."""
 
 import contextlib
 import http.client
@@ -22,7 +22,7 @@ MOST_QUEUED_OF_TENANT = 750
 
 
 class Begun:
-    """A request whose head the service has taken: it waits for the body."""
+    """A request whose head the service has accepted: it waits for the body."""
 
     def __init__(self, service, method, path, body):
         self.body = json.dumps(body).encode()
@@ -83,7 +83,7 @@ class Draining(ServiceTest):
 
 
 class Stops(unittest.TestCase):
-    """Services that are stopped while execs run, which nobody waits for or somebody does."""
+    """Services that are stopped while execs run, with and without a client that waits for them."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -116,8 +116,8 @@ class Stops(unittest.TestCase):
         self.assertEqual(service.exec(sandbox, "open('/tmp/f').read(), n")["result"], "('\"go on\"', 44999850000)")
         error = service.request("GET", f"{path}s/{running}").error
         self.assertIn("since the service was started", error["message"])
-        self.assertIn("those before its start are not known any more", error["hint"])
-        self.assertNotIn("not known any more", service.request("GET", f"{path}s/other").error["hint"])
+        self.assertIn("those from before its start are gone", error["hint"])
+        self.assertNotIn("from before its start", service.request("GET", f"{path}s/other").error["hint"])
 
     def test_who_waits_for_an_exec_that_is_cut_hears_so(self):
         service = self.start("--drain", "0")
@@ -186,7 +186,7 @@ class Queues(ServiceTest):
         self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
 
     def test_service_has_as_much_to_do_as_it_takes(self):
-        """The one thread is taken; what waits for it is bounded."""
+        """The only thread is busy; the queue is bounded."""
         ask = self.service.request
         other = ask("POST", "/v1/tokens", {"name": "n", "scopes": ["admin"]}).json["token"]
         tokens = [True] * (MOST_QUEUED_OF_TENANT + 1) + [other] * (MOST_QUEUED + 1 - MOST_QUEUED_OF_TENANT)
@@ -221,7 +221,8 @@ class Workers(ServiceTest):
     FLAGS = ("--ready-workers", "0", "--park-after", "0")
 
     def test_none_is_to_be_had(self):
-        """Without the process that makes them, the service says so, and ends for another to begin."""
+        """Without the process that creates them, the service says so, and ends so that another can
+        start."""
         service = self.service
         kept = service.create("wat")
         (zygote,) = children(service.process.pid)

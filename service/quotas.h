@@ -1,4 +1,4 @@
-// What the sandboxes of one tenant may use together. A quota that is absent bounds nothing.
+// The quotas for all sandboxes of one tenant together. An absent quota bounds nothing.
 //
 // Threads: values.
 #pragma once
@@ -16,14 +16,14 @@ struct Quotas {
 #include "service/quotas.def"
 #undef X
 
-  // Of each the smaller one.
+  // Takes the smaller of each.
   void narrow(const Quotas& other) {
 #define X(id, name, sentence)                                     \
   if (other.id) id = std::min(*other.id, id.value_or(*other.id));
 #include "service/quotas.def"
 #undef X
   }
-  // Where it names none, those of `usual`.
+  // Takes those of `usual` where it names none.
   void fill(const Quotas& usual) {
 #define X(id, name, sentence) \
   if (!id) id = usual.id;
@@ -31,7 +31,7 @@ struct Quotas {
 #undef X
   }
 
-  // Those that it names, by their names.
+  // The quotas that it names, by name.
   [[nodiscard]] std::map<std::string, uint64_t> by_name() const {
     std::map<std::string, uint64_t> all;
 #define X(id, name, sentence)     \
@@ -40,7 +40,7 @@ struct Quotas {
 #undef X
     return all;
   }
-  // Names that it does not know are left out.
+  // Ignores unknown names.
   static Quotas of_names(const std::map<std::string, uint64_t>& all) {
     Quotas quotas;
 #define X(id, name, sentence)                                                           \

@@ -17,7 +17,7 @@ std::span<const uint8_t> bytes_of(std::string_view text) {
 
 ApiError no_receipt(const std::string& exec) {
   return {ApiCode::kNotFound, "there is no receipt of the exec " + exec,
-          "A receipt is of an exec that ran and was to be sealed (\"seal\"); it goes with its sandbox."};
+          "Only an exec that ran and was to be sealed (\"seal\") has one; it is removed with its sandbox."};
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ Result<std::unique_ptr<Receipts>> Receipts::open(DurableFiles& files, State& sta
   MEMBRANE_TRY(state.settle_receipts());
   MEMBRANE_ASSIGN(std::vector<ReceiptRow> rows, state.receipts());
   for (ReceiptRow& row : rows) {
-    // One whose bytes are gone is there by name, and says so when it is asked for.
+    // A receipt whose bytes are gone is still listed, and reports that on access.
     static_cast<void>(images.keep(row.image));
     static_cast<void>(images.keep(row.private_image));
     receipts->add(row.tenant, row.sandbox,
@@ -72,7 +72,7 @@ Answer<sandbox::ReceiptKey> Receipts::signing_key() {
   if (const auto there = need_keys(); !there) return std::unexpected(there.error());
   if (const sandbox::ReceiptKey* const key = keys_->signing()) return *key;
   return refuse(ApiCode::kConflict, "no key of the service signs receipts: the last one was revoked",
-                "The service's owner makes another: POST /v1/keys/rotate.");
+                "The service's owner can create another: POST /v1/keys/rotate.");
 }
 
 Answer<std::string> Receipts::public_keys() {
@@ -114,16 +114,17 @@ Answer<void> Receipts::has_room(const std::string& tenant, const std::string& sa
   const std::lock_guard lock(mutex_);
   const auto bytes = bytes_of_tenant_.find(tenant);
   if (bytes != bytes_of_tenant_.end() && bytes->second >= bounds_.most_bytes_of_tenant)
-    return refuse(ApiCode::kQuotaExceeded,
-                  "the receipts of the token's sandboxes have " + std::to_string(bytes->second) +
-                      " bytes, and may have " + std::to_string(bounds_.most_bytes_of_tenant),
-                  "Fetch them, and end sandboxes that are not needed: their receipts go with them.");
+    return refuse(
+        ApiCode::kQuotaExceeded,
+        "the receipts of the token's sandboxes have " + std::to_string(bytes->second) +
+            " bytes, and the limit is " + std::to_string(bounds_.most_bytes_of_tenant),
+        "Download them, and end sandboxes that are not needed: their receipts are removed with them.");
   const auto of = of_sandbox_.find(sandbox);
   if (of == of_sandbox_.end() || of->second.receipts.size() < bounds_.most_of_sandbox) return {};
   return refuse(
       ApiCode::kQuotaExceeded,
-      "the sandbox has " + std::to_string(of->second.receipts.size()) + " receipts, which is the most",
-      "Fetch them, and go on in a new sandbox.");
+      "the sandbox has " + std::to_string(of->second.receipts.size()) + " receipts, which is the limit",
+      "Download them, and continue in a new sandbox.");
 }
 
 Answer<void> Receipts::keep(const std::string& tenant, const std::string& sandbox, ReceiptInfo info,
@@ -164,7 +165,7 @@ Answer<std::vector<ReceiptInfo>> Receipts::list(const std::string& tenant, const
   const auto found = of_sandbox_.find(sandbox);
   if (found == of_sandbox_.end() || found->second.tenant != tenant)
     return refuse(ApiCode::kNotFound, "there is no sandbox " + sandbox + ", and no receipt of one",
-                  "Receipts go with their sandbox, when it is killed or its time to live is over.");
+                  "Receipts are removed with their sandbox, when it is killed or its time to live is over.");
   std::vector<ReceiptInfo> all;
   for (const Kept& kept : found->second.receipts) all.push_back(kept.info);
   return all;
@@ -200,7 +201,7 @@ void Receipts::forget(const std::string& sandbox) {
     bytes -= gone.bytes;
     if (bytes == 0) bytes_of_tenant_.erase(gone.tenant);
   }
-  static_cast<void>(state_.remove_receipts(sandbox));  // else the next start does it
+  static_cast<void>(state_.remove_receipts(sandbox));  // otherwise the next start removes them
   for (const Kept& kept : gone.receipts) {
     images_.drop(kept.image);
     images_.drop(kept.private_image);

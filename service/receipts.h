@@ -1,11 +1,13 @@
-// Receipts of execs (sandbox/receipt.h), sealed with a key of the service's own, and kept as long as their sandbox.
+// Receipts of execs (sandbox/receipt.h), sealed with a key of the service's own, and kept as long as their
+// sandbox.
 //
-// Both texts of a receipt are images, named by what they are; the database says which exec they are of. When keep() has
-// returned they are there after kill -9 and after a power cut. They go with the sandbox: when it is killed or its time to
-// live is over, and not when it is paused, parked, or lost with the service's process.
+// Both texts of a receipt are images, named by their content; the database records which exec they belong to.
+// When keep() has returned they survive kill -9 and a power cut. They are removed with the sandbox: when it
+// is killed or its time to live is over, and not when it is paused, parked, or lost with the service's
+// process.
 //
-// The keys are in `receipt-keys.json` of the state's directory, in the form of the file of `membrane keys`. The first is
-// made when it is first needed.
+// The keys are in `receipt-keys.json` in the state directory, in the format of `membrane keys`. The first one
+// is created on first use.
 //
 // Threads: any.
 #pragma once
@@ -32,8 +34,8 @@ inline constexpr std::string_view kReceiptKeysFile = "receipt-keys.json";
 
 struct ReceiptInfo {
   std::string exec, digest;
-  std::string context = {};  // "": the one that is there from the start
-  uint64_t turn = 0;         // in its context, from 1; 0 of a run
+  std::string context = {};  // "": the one that exists from the start
+  uint64_t turn = 0;         // in its context, from 1; 0 for a run
   uint64_t size_bytes = 0, private_size_bytes = 0;
   int64_t made_at_ms = 0;
 };
@@ -45,29 +47,30 @@ struct ReceiptBounds {
 
 class Receipts {
  public:
-  // All but the bounds are borrowed. Takes over what the service before has kept; what is of no sandbox any more goes.
-  // Errors: as State and DurableFiles; kInvalidInput for a file of keys that is damaged.
+  // Everything except the bounds is borrowed. Takes over the receipts of the previous service; those without
+  // a sandbox are removed. Errors: those of State and DurableFiles; kInvalidInput for a damaged key file.
   static Result<std::unique_ptr<Receipts>> open(DurableFiles& files, State& state, Images& images,
                                                 ReceiptBounds bounds = {});
 
-  // The key that signs now. Errors: kUnavailable without libcrypto, or for a disk that refuses; kConflict when the last
-  // key was revoked.
+  // The current signing key. Errors: kUnavailable without libcrypto, or when the disk refuses; kConflict when
+  // the last key was revoked.
   [[nodiscard]] Answer<sandbox::ReceiptKey> signing_key();
-  // What GET /v1/keys publishes: the document of `membrane keys publish`. Errors: as signing_key().
+  // The document that GET /v1/keys publishes, like `membrane keys publish`. Errors: those of signing_key().
   [[nodiscard]] Answer<std::string> public_keys();
-  // Retires the key that signs, and makes another: its id. Errors: as signing_key(), without kConflict.
+  // Retires the signing key and creates another; returns its id. Errors: those of signing_key(), without
+  // kConflict.
   Answer<std::string> rotate();
-  // Errors: kNotFound; as signing_key().
+  // Errors: kNotFound; those of signing_key().
   Answer<void> revoke(std::string_view id);
 
-  // Before an exec that is to be sealed. Errors: kQuotaExceeded.
+  // Call it before an exec that is to be sealed. Errors: kQuotaExceeded.
   [[nodiscard]] Answer<void> has_room(const std::string& tenant, const std::string& sandbox);
-  // Errors: kNoSpace, kUnavailable; then nothing was kept.
+  // Errors: kNoSpace, kUnavailable; then nothing was stored.
   Answer<void> keep(const std::string& tenant, const std::string& sandbox, ReceiptInfo info,
                     const sandbox::SealedReceipt& sealed);
-  // A sandbox's, as they were made. Errors: kNotFound for one that has none.
+  // A sandbox's receipts, in order of creation. Errors: kNotFound if it has none.
   [[nodiscard]] Answer<std::vector<ReceiptInfo>> list(const std::string& tenant, const std::string& sandbox);
-  // The text, or the private one. Errors: kNotFound; kUnavailable for bytes that are damaged.
+  // The text, or the private one. Errors: kNotFound; kUnavailable for damaged bytes.
   [[nodiscard]] Answer<std::string> text(const std::string& tenant, const std::string& sandbox,
                                          const std::string& exec, bool is_private);
   // The sandbox has ended.
@@ -84,9 +87,9 @@ class Receipts {
   struct OfSandbox {
     std::string tenant;
     uint64_t bytes = 0;
-    std::vector<Kept> receipts;  // as they were made
+    std::vector<Kept> receipts;  // in order of creation
   };
-  // Under the mutex of keys. Makes the first key when there is none.
+  // Under the mutex of keys. Creates the first key if there is none.
   Answer<void> need_keys();
   Answer<void> write_keys(const sandbox::KeyRing& keys);
   void add(const std::string& tenant, const std::string& sandbox, Kept kept);
@@ -95,7 +98,7 @@ class Receipts {
   State& state_;
   Images& images_;
   const ReceiptBounds bounds_;
-  std::mutex keys_mutex_;  // guards the keys, and their file
+  std::mutex keys_mutex_;  // guards the keys and their file
   std::optional<sandbox::KeyRing> keys_;
   std::mutex mutex_;  // guards what follows
   std::map<std::string, OfSandbox, std::less<>> of_sandbox_;

@@ -24,7 +24,7 @@ class ReceiptsTest : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  // As a service that begins with what the one before has left.
+  // A service that starts with what the previous one has left.
   void start(ReceiptBounds bounds = {}) {
     receipts_ = nullptr;
     state_ = nullptr;
@@ -78,7 +78,7 @@ TEST_F(ReceiptsTest, GoWithTheirSandbox) {
   EXPECT_TRUE(files_.list("images")->empty());
 }
 
-// The calls of a put: of the two files, each written, synced, renamed, and its directory synced.
+// The calls of a put: for each of two files, write, sync, rename, and sync of its directory.
 TEST_F(ReceiptsTest, AreKeptWholeOrNotAtAll) {
   add_sandbox("sbx1");
   for (uint64_t call = 0; call < 8; ++call) {

@@ -1,5 +1,5 @@
-"""Receipts that the service makes: kept as long as promised, and verified and replayed by the command and by the verifier that has
-nothing of Membrane.
+"""Receipts of the service: kept as long as promised, and verified and replayed by the command and by the
+verifier that uses nothing of Membrane.
 
 MEMBRANE_COMMAND and MEMBRANE_LANGUAGES as in cli/command_test.py.
 """
@@ -105,7 +105,7 @@ class Receipts(ServiceTest):
         self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}/receipts", token=other), 404, "not_found")
 
     def test_a_sandbox_without_receipts_has_none(self):
-        """There is a difference between a sandbox that has none and one that is not there."""
+        """A sandbox without receipts and a missing one are distinguished."""
         sandbox = self.service.create("wat")
         answer = self.service.request("GET", f"/v1/sandboxes/{sandbox}/receipts")
         self.assertEqual((answer.status, answer.json), (200, {"receipts": []}))
@@ -153,7 +153,7 @@ class Receipts(ServiceTest):
 
 
 class Sessions(unittest.TestCase):
-    """A session whose receipts are one chain, whatever happens to it between its turns."""
+    """A session whose receipts form one chain, whatever happens to it between its turns."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -40,7 +40,7 @@ OrderedJson to_json(const Exec& exec) {
           {"report", nullptr}};
 }
 
-// With its report once it is over, which may be long: it is not read again.
+// Includes its report once it is over, which may be long: it is not parsed again.
 std::string json_with_report(const Exec& exec) {
   OrderedJson json = to_json(exec);
   const std::string report = exec.report_json();
@@ -81,7 +81,7 @@ struct Rest::Impl {
   Tokens& tokens;
   Secrets& secrets;
   Records records;
-  std::vector<Handler> handlers;  // by the operations' numbers
+  std::vector<Handler> handlers;  // indexed by operation number
 
   // -- the service
   void get_health(const SharedCall& call) {
@@ -104,7 +104,7 @@ struct Rest::Impl {
                        {"execs", used.execs},
                        {"quotas", to_json(records.ledger.quotas_of(tenant))}});
   }
-  // What tokens do is in the audit log before it is answered, and safe from a power cut.
+  // Operations on tokens are in the audit log, and survive a power cut, before they are answered.
   Status audit(const SharedCall& call, std::string_view event, const std::string& token) {
     if (records.audit == nullptr) return {};
     return records.audit->add(
@@ -122,7 +122,7 @@ struct Rest::Impl {
     if (!execs) return call->refuse(execs.error());
     OrderedJson list = OrderedJson::array();
     for (const auto& exec : *execs) {
-      const ExecState seen = exec->state();  // before the outcome, which an exec that is done has
+      const ExecState seen = exec->state();  // read before the outcome, which only a finished exec has
       const std::string outcome = exec->outcome();
       OrderedJson each = {{"exec_id", exec->id},
                           {"state", name_of(outcome.empty() ? seen : ExecState::kDone)},
@@ -172,7 +172,7 @@ struct Rest::Impl {
   }
   void delete_token(const SharedCall& call) {
     if (call->parameter("token") == kOwnerTokenId)
-      return call->refuse({ApiCode::kConflict, "the owner's token is not taken back while the service runs",
+      return call->refuse({ApiCode::kConflict, "the owner's token cannot be removed while the service runs",
                            std::string("Stop the service and remove the file ") + kOwnerTokenFile +
                                ": the next one has a new token."});
     if (const Status noted = audit(call, "token.removed", call->parameter("token")); !noted)
@@ -189,10 +189,10 @@ struct Rest::Impl {
     return sandboxes.find_exec(call->caller.tenant, call->parameter("sandbox"), call->parameter("exec"));
   }
 
-  // Who asks, for this operation. Errors: kUnauthorized, kForbidden.
+  // The caller, for this operation. Errors: kUnauthorized, kForbidden.
   [[nodiscard]] Answer<Caller> authorize(const Operation& operation, const RequestHead& head) const;
   Status bind();
-  // Of a POST with an Idempotency-Key: the answer that it has already, else a reply that keeps the one that it will have.
+  // For a POST with an Idempotency-Key: the stored answer, or a reply that stores the new one.
   Answer<std::optional<Response>> begin_once(const Request& request, const Caller& caller, Reply& reply);
 };
 
@@ -239,9 +239,8 @@ void Rest::Impl::exec(const SharedCall& call) {
         {ApiCode::kInvalidValue, "\"open_stdin\" is for an exec that streams or runs in the background",
          "Add \"stream\": true or \"background\": true: its id is then known while it runs."});
   if (body.contains("code") == body.contains("command"))
-    return call->refuse({ApiCode::kInvalidValue,
-                         "\"code\" and \"command\": one of them is to be there, and not the other",
-                         "Give \"code\", or for a Linux sandbox \"command\": [\"git\", \"status\"]."});
+    return call->refuse({ApiCode::kInvalidValue, "\"code\" and \"command\": exactly one of them is needed",
+                         "Pass \"code\", or for a Linux sandbox \"command\": [\"git\", \"status\"]."});
   const auto begun = sandboxes.exec(call->caller.tenant, call->parameter("sandbox"),
                                     {.code = body.value("code", ""),
                                      .stdin_text = body.value("stdin", ""),
@@ -261,7 +260,7 @@ void Rest::Impl::exec(const SharedCall& call) {
   if (body.value("background", false)) return call->reply(json_response(202, json_with_report(*exec)));
   if (wants_events) {
     Response stream = event_stream(exec->events(0, {.form = form_of(body.value("output", ""))}));
-    stream.headers.add("X-Exec-Id", exec->id);  // by which a client goes on after a cut, or cancels
+    stream.headers.add("X-Exec-Id", exec->id);  // with which a client resumes after a cut, or cancels
     return call->reply(std::move(stream));
   }
   exec->when_done([call, exec] { call->reply(json_response(200, exec->report_json())); });
@@ -283,17 +282,17 @@ void Rest::Impl::get_exec_events(const SharedCall& call) {
     const auto [end, error] = std::from_chars(after->data(), after->data() + after->size(), number);
     if (error != std::errc() || end != after->data() + after->size())
       return call->refuse(
-          {ApiCode::kInvalidRequest, "Last-Event-ID is no number of an event", "Leave it out."});
+          {ApiCode::kInvalidRequest, "Last-Event-ID is not the number of an event", "Leave it out."});
     first = uint64_t{number} + 1;
   }
   const bool hangs_up = call->query("hang_up") == "true";
   if (hangs_up && call->request.presence)
-    call->request.presence->when_gone([] {});  // then it is not read any more
+    call->request.presence->when_gone([] {});  // then it is no longer read
   call->reply(
       event_stream((*exec)->events(first, {.form = form_of(call->query("output")), .hangs_up = hangs_up})));
 }
 
-// Who decides is in the audit log, and safe from a power cut, before the request leaves.
+// The decision is in the audit log, and survives a power cut, before the request leaves.
 void Rest::Impl::decide_approval(const SharedCall& call) {
   const bool allow = call->body["allow"];
   const std::string &tenant = call->caller.tenant, &sandbox = call->parameter("sandbox"),
@@ -335,7 +334,7 @@ void Rest::Impl::create_token(const SharedCall& call) {
   }
   Response response =
       json_response(201, json_text(OrderedJson{{"token", made->token}, {"info", to_json(made->info)}}));
-  response.headers.add("Cache-Control", "no-store");  // also of the answers to idempotency keys
+  response.headers.add("Cache-Control", "no-store");  // including stored answers of idempotency keys
   call->reply(std::move(response));
 }
 
@@ -415,7 +414,7 @@ HttpApplication::Admission Rest::admit(const RequestHead& head) {
   const Operations::Match match = impl_->operations.match(head.method, head.segments);
   if (match.operation == nullptr && match.allowed_methods.empty())
     return refused({ApiCode::kNotFound, "there is nothing at " + head.target.substr(0, head.target.find('?')),
-                    "GET /openapi.json describes what there is."});
+                    "GET /openapi.json describes the API."});
   if (match.operation == nullptr) {
     Admission admission = refused({ApiCode::kMethodNotAllowed, "the path has no method " + head.method,
                                    "It has " + match.allowed_methods + "."});
@@ -432,7 +431,7 @@ HttpApplication::Admission Rest::admit(const RequestHead& head) {
 void Rest::handle(Request request, Reply reply) {
   const auto refused = [&](const ApiError& error) { reply(error_response(error, request.request_id)); };
   Operations::Match match = impl_->operations.match(request.method, request.segments);
-  auto caller = impl_->authorize(*match.operation, request);  // once more: the body may have taken long
+  auto caller = impl_->authorize(*match.operation, request);  // again: the body may have taken a long time
   if (!caller) return refused(caller.error());
   auto before = impl_->begin_once(request, *caller, reply);
   if (!before) return refused(before.error());

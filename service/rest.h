@@ -1,7 +1,8 @@
-// The REST interface under /v1: what openapi.json describes. Checks who asks and what, by that description, before a
-// handler sees the request; a handler turns it into a call of Sandboxes or Tokens and the answer into JSON.
+// The REST interface under /v1, as described by openapi.json. Checks the caller and the request by that
+// description before a handler sees the request; a handler turns it into a call of Sandboxes or Tokens and
+// the result into JSON.
 //
-// Threads: as HttpApplication; answers come from any.
+// Threads: as for HttpApplication; answers come from any.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@
 
 namespace membrane::service {
 
-// What the service keeps of its own doings; borrowed.
+// The service's records of its own operation; borrowed.
 struct Records {
   Ledger& ledger;
   Metrics& metrics;
@@ -26,7 +27,8 @@ struct Records {
 
 class Rest final : public Interface {
  public:
-  // Borrowed: all but the operations. Errors: kInternal when an operation has no handler, or a handler no operation.
+  // Everything except the operations is borrowed. Errors: kInternal when an operation has no handler, or a
+  // handler no operation.
   static Result<std::unique_ptr<Rest>> make(Operations operations, Sandboxes& sandboxes, Tokens& tokens,
                                             Secrets& secrets, Records records);
   ~Rest() override;
@@ -35,7 +37,7 @@ class Rest final : public Interface {
   Admission admit(const RequestHead& head) override;
   void handle(Request request, Reply reply) override;
 
-  // The token of a request: of Authorization: Bearer, or of X-API-Key. "": none.
+  // The token of a request, from Authorization: Bearer or X-API-Key. "": none.
   [[nodiscard]] static std::string_view token_of(const RequestHead& head);
 
  private:

@@ -1,4 +1,4 @@
-// One request of REST that was found right, on its way to its answer, and what handlers make of it.
+// One validated REST request until its answer, and what handlers use.
 //
 // Threads: a Call is constant; answers come from any.
 #pragma once
@@ -63,7 +63,7 @@ inline void answer_done(const SharedCall& call, const Answer<void>& done) {
 }
 Response event_stream(std::shared_ptr<BodySource> source);
 
-// Each adds the handlers of its operations; what it is given is borrowed.
+// Each adds the handlers of its operations; the arguments are borrowed.
 void add_lifecycle_handlers(Handlers& handlers, Sandboxes& sandboxes, Secrets& secrets);
 void add_file_handlers(Handlers& handlers, Sandboxes& sandboxes);
 // `audit` may be null.

@@ -16,7 +16,7 @@ OrderedJson to_json(const wasi::FileFact& fact) {
           {"modified_at", iso_time(static_cast<int64_t>(fact.modified_ns / 1'000'000))}};
 }
 
-// With what files of Linux sandboxes have besides. What is gone meanwhile has none.
+// Adds the details that files of Linux sandboxes have. A file that is gone meanwhile has none.
 OrderedJson to_json(const wasi::FileFact& fact, Guest& guest, bool follows_links) {
   OrderedJson json = to_json(fact);
   if (guest.kind() != Kind::kLinux) return json;
@@ -32,7 +32,7 @@ OrderedJson to_json(const wasi::FileFact& fact, Guest& guest, bool follows_links
 
 ApiError no_modes() {
   return {ApiCode::kUnsupported, "only files of Linux sandboxes have permissions and links",
-          "Leave mode and link_to out, or make the sandbox of the template linux."};
+          "Remove mode and link_to, or create the sandbox from the template linux."};
 }
 
 class Files {
@@ -68,7 +68,7 @@ class Files {
   void move(const SharedCall& call) const {
     act(call, {FileAct::kMove, call->body["from"], call->body["to"], false}, answer_first(call, 200));
   }
-  // With a path what is in that directory, without one the files that the sandbox has made.
+  // With a path, the contents of that directory; without one, the files that the sandbox has created.
   void list(const SharedCall& call) const {
     if (!call->request.query_value("path")) return list_made(call);
     tell(call, {FileAct::kList, call->query("path"), "", call->query("recursive") == "true"});
@@ -171,7 +171,7 @@ class Files {
   void write_with_mode(const SharedCall& call) const {
     const std::string digits = call->query("mode");  // four at most
     if (digits.find_first_not_of("01234567") != std::string::npos)
-      return call->refuse({ApiCode::kInvalidValue, "mode is no permissions in octal digits",
+      return call->refuse({ApiCode::kInvalidValue, "mode must be permissions in octal digits",
                            "Write it as 755, or as 644 for a file that is not run."});
     const auto mode = static_cast<uint32_t>(std::stoul(digits, nullptr, 8));
     sandboxes_.write_file(

@@ -1,7 +1,8 @@
-// Requests of REST: a method and a target, and then a body for whatever they name. They are refused, or are what the
-// document says; a body that has a policy is read as far as its policy.
+// REST requests: a method and a target, and then a body for the operation that they name. They are refused,
+// or match the document; a policy in a body is parsed too.
 //
-// The form: "POST /v1/sandboxes\n" and the body.
+// The form: "POST /v1/sandboxes
+// " and the body.
 
 #include <cstddef>
 #include <cstdint>

@@ -35,7 +35,7 @@ Answer<Environment> environment_of(const Json& body) {
   return environment;
 }
 
-// The version that If-Match names. Errors: kInvalidRequest for what is no ETag of ours.
+// The version that If-Match names. Errors: kInvalidRequest for anything but an ETag of ours.
 Answer<std::optional<uint64_t>> wanted_version(const SharedCall& call) {
   const auto given = call->request.headers.find("If-Match");
   if (!given || *given == "*") return std::nullopt;
@@ -46,8 +46,8 @@ Answer<std::optional<uint64_t>> wanted_version(const SharedCall& call) {
     const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size() - 1, version);
     if (error == std::errc() && end == text.data() + text.size() - 1) return version;
   }
-  return refuse(ApiCode::kPreconditionFailed, "If-Match is no ETag of a sandbox",
-                "Send the ETag that GET gave, as it was.");
+  return refuse(ApiCode::kPreconditionFailed, "If-Match is not an ETag of a sandbox",
+                "Send the ETag from GET unchanged.");
 }
 
 class Lifecycle {
@@ -155,12 +155,13 @@ class Lifecycle {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
     };
     if (!std::ranges::all_of(name, is_of_name))
-      return call->refuse({ApiCode::kInvalidValue, "\"name\" has letters that a template's name has not",
-                           "It has lower-case letters, digits, and - _ . only."});
+      return call->refuse({ApiCode::kInvalidValue,
+                           "\"name\" has characters that a template's name cannot have",
+                           "Use lower-case letters, digits, and - _ . only."});
     for (const TemplateInfo& each : sandboxes_.guests().templates())
       if (lang::language_named(each.name) == lang::language_named(name))
         return call->refuse(
-            {ApiCode::kConflict, "the template " + name + " is built in", "Take another name."});
+            {ApiCode::kConflict, "the template " + name + " is built in", "Choose another name."});
     answer_snapshot(call, 200,
                     sandboxes_.snapshots().promote(call->caller.tenant, call->parameter("snapshot"), name));
   }
@@ -217,7 +218,7 @@ class Lifecycle {
     return policy;
   }
 
-  // What is not said is as in the snapshot.
+  // What is not specified is taken from the snapshot.
   Answer<policy::Policy> read_policy_of_snapshot(const SharedCall& call, const SandboxSpec& spec) const;
 
   Sandboxes& sandboxes_;
@@ -240,7 +241,7 @@ Answer<policy::Policy> Lifecycle::read_policy_of_snapshot(const SharedCall& call
   compared.random.seed = has.random.seed;
   if (policy::restrict(compared, has).policy == compared) return policy;
   return refuse(ApiCode::kForbidden, "the policy grants more than the snapshot's",
-                "Leave the policy out, or use a token with the scope policy:widen.");
+                "Remove the policy, or use a token with the scope policy:widen.");
 }
 
 Answer<SandboxSpec> Lifecycle::read_spec(const SharedCall& call) const {
@@ -256,10 +257,10 @@ Answer<SandboxSpec> Lifecycle::read_spec(const SharedCall& call) const {
                    .seals = body.value("seal", false)};
   if (spec.template_name.empty() && spec.snapshot.empty())
     return refuse(ApiCode::kInvalidValue, "\"template\" is missing",
-                  "Give a template, as python, or the id of a snapshot.");
+                  "Pass a template, such as python, or the id of a snapshot.");
   if (!spec.template_name.empty() && !spec.snapshot.empty())
     return refuse(ApiCode::kInvalidValue, "\"template\" and \"snapshot\" exclude each other",
-                  "Leave \"template\" out: a snapshot goes on in its own language.");
+                  "Remove \"template\": a snapshot continues in its own language.");
   auto environment = environment_of(body);
   if (!environment) return std::unexpected(environment.error());
   spec.environment = *std::move(environment);

@@ -1,4 +1,4 @@
-// Handlers of receipts, and of the keys that sign them.
+// Handlers of receipts, and of their signing keys.
 #include "service/rest_call.h"
 #include "service/times.h"
 

@@ -1,4 +1,4 @@
-// Handlers of secrets: their values come in, and never out.
+// Handlers of secrets: values can be stored, but never read.
 #include "service/rest_call.h"
 #include "service/times.h"
 

@@ -131,7 +131,7 @@ class Execs(ServiceTest):
         self.assertEqual((listed["state"], listed["outcome"]), ("done", "cancelled"))
         self.assertEqual(self.service.request("DELETE", path).status, 204)  # it stays as it is
         self.assertEqual(self.service.request("GET", path).json, done)
-        self.assertEqual(self.service.exec(sandbox, ADD)["outcome"], "ok")  # the sandbox goes on
+        self.assertEqual(self.service.exec(sandbox, ADD)["outcome"], "ok")  # the sandbox continues
 
     def test_a_sandbox_that_is_ended_stops_what_it_runs(self):
         sandbox = self.service.create("wat", **LONG)
@@ -206,7 +206,7 @@ class LiveInput(ServiceTest):
         return self.service.events("GET", path + "/events")[-1][1]
 
     def output(self, path, count):
-        """The first events of an exec that still runs."""
+        """The first events of a running exec."""
         connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=SECONDS)
         connection.request("GET", path + "/events", headers={"Authorization": f"Bearer {self.service.token}"})
         response, lines = connection.getresponse(), []
@@ -231,7 +231,7 @@ class LiveInput(ServiceTest):
             self.assertEqual("".join(self.output(path, 1)).splitlines()[:2][-1][:4], "got ")
             self.give(path, b"third", eof=True)
             self.assertEqual(self.report(path)["stdout"], "got first\ngot second\ngot third\n")
-            # Nothing of it is left for the next one.
+            # None of it is left for the next one.
             self.assertEqual(self.service.exec(sandbox, "import sys; sys.stdin.read()")["result"], "''")
             again = self.begin(sandbox, "a = input(); a")
             self.give(again, b"fresh\nleft over\n")
@@ -405,7 +405,7 @@ class Requests(ServiceTest):
         self.assertRegex(answer.headers["X-Request-Id"], "^req[0-9a-f]{24}$")
 
     def raw(self, data):
-        """What comes back for these bytes, until the server closes."""
+        """The answer to these bytes, until the server closes."""
         with socket.create_connection((self.service.host, self.service.port), timeout=SECONDS) as connection:
             try:
                 connection.sendall(data)

@@ -1,4 +1,4 @@
-// What Sandboxes knows of one sandbox. Only its own files include this.
+// What Sandboxes knows about one sandbox. Only its own files include this.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Sandboxes::Sandbox {
   uint64_t memory_bytes = 0, egress_bytes = 0;  // its limits
   int64_t created_at_ms = 0;
 
-  std::mutex mutex;  // guards what follows, but not what is of the task that runs
+  std::mutex mutex;  // guards what follows, except what belongs to the running task
   int64_t last_used_at_ms = 0;
   int64_t expires_at_ms = 0;
   uint64_t ttl_s = 0;
@@ -24,35 +24,35 @@ struct Sandboxes::Sandbox {
   uint64_t version = 1;
   uint64_t execs_run = 0;
   std::string parent;
-  std::vector<ContextInfo> contexts;  // besides the one that is there from the start
+  std::vector<ContextInfo> contexts;  // in addition to the default one
   GuestSpec spec;
   struct Queued {
     Task act;
-    bool is_use = true;  // not the service's own
+    bool is_use = true;  // not an operation of the service's own
   };
   std::deque<Queued> tasks;
-  size_t uses = 0;              // tasks that are uses, with the one that runs
-  bool is_at_work = false;      // a thread has it, or will have it
-  bool cannot_be_kept = false;  // as it stands since its last use
+  size_t uses = 0;              // tasks that count as uses, including the running one
+  bool is_at_work = false;      // a thread runs it, or will
+  bool cannot_be_kept = false;  // in its state since its last use
   bool is_dead = false;
   bool is_paused = false;
-  bool is_adopted = false;  // of the service before
+  bool is_adopted = false;  // taken over from the previous service
   std::shared_ptr<Exec> running;
-  std::vector<std::shared_ptr<Exec>> at_once;  // that run beside all else, of a Linux guest
-  std::condition_variable at_once_changed;     // there is one less
+  std::vector<std::shared_ptr<Exec>> at_once;  // concurrent execs of a Linux guest
+  std::condition_variable at_once_changed;     // one has ended
   std::deque<std::shared_ptr<Exec>> execs;     // the newest last
   std::vector<std::shared_ptr<FileWatch>> watches;
 
-  // Of the task that runs, which changes them under the mutex; a guest that runs may be stopped by others under it. One
-  // of the three is there.
-  std::shared_ptr<Guest> guest;  // also what runs in it has it
+  // Belong to the running task, which changes them under the mutex; others may stop a running guest under it.
+  // Exactly one of the three is set.
+  std::shared_ptr<Guest> guest;  // also held by what runs in it
   struct Parked {
     std::vector<KeptContext> contexts;
     HeldBytes::Hold held;  // of them
   };
   std::optional<Parked> parked;   // in memory
-  std::optional<KeptGuest> kept;  // in images: when it is paused, or a service before has parked it
-  uint64_t forks = 0;             // so many were made of it
+  std::optional<KeptGuest> kept;  // in images: paused, or parked by a previous service
+  uint64_t forks = 0;             // number of forks made
 };
 
 ApiError no_sandbox(const std::string& id);

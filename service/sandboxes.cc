@@ -8,7 +8,7 @@
 #include "computers/network/authority.h"
 #include "computers/network/connection_bound.h"
 #include "lang/language_names.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 #include "service/client_hint.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
@@ -30,16 +30,17 @@ sandbox::Report report_of(sandbox::Outcome outcome, std::string_view code, std::
   return report;
 }
 
-// Of a report that says kCancelled: it was the end of the service.
+// For a report that says kCancelled because the service was stopped.
 void tell_stop(sandbox::Report& report) {
   if (report.errors.empty()) report.errors.emplace_back().code = "cancelled";
   report.errors.front().message = "the service was stopped before the exec had ended";
   report.errors.front().hint =
-      "What it did until then is kept with its sandbox, where the sandbox can be kept. Run the rest when the "
-      "service is back; server.drain_s, or --drain, is the time that execs have to end.";
+      "Its effects so far are kept with its sandbox, if the sandbox can be kept. Run the rest when the "
+      "service is back; server.drain_s, or --drain, is the time that execs have to finish.";
 }
 
-// Of a report that says kOutOfFuel: the exec had less than its policy allows it, since a quota had no more for it.
+// For a report that says kOutOfFuel: the exec had less than its policy allows, since a quota had no more for
+// it.
 void tell_fuel_of_quota(uint64_t given, uint64_t limit, sandbox::Report& report) {
   if (report.outcome != sandbox::Outcome::kOutOfFuel || given >= limit || report.errors.empty()) return;
   report.errors.front().message =
@@ -52,7 +53,7 @@ void tell_fuel_of_quota(uint64_t given, uint64_t limit, sandbox::Report& report)
       "the quota. GET /v1/usage says what is left; the service's owner can give a larger quota.";
 }
 
-// For those who give no watcher.
+// Used when there is no watcher.
 Watcher& no_watcher() {
   static Watcher none;
   return none;
@@ -107,7 +108,7 @@ int64_t Sandboxes::now_ms() const {
 }
 
 static std::unexpected<ApiError> too_much_to_do() {
-  return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes, for the token or for all",
+  return refuse(ApiCode::kOverloaded, "the service is too busy, for the token or as a whole",
                 "Try again later.");
 }
 
@@ -117,8 +118,8 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
   const std::lock_guard lock(sandbox->mutex);
   if (sandbox->is_dead) return std::unexpected(no_sandbox(sandbox->id));
   if (turn == Turn::kLast && sandbox->tasks.size() >= options_.most_waiting)
-    return refuse(ApiCode::kTooManyRequests, "the sandbox has as much to do as it takes",
-                  "Wait for what it was asked, or fork it.");
+    return refuse(ApiCode::kTooManyRequests, "the sandbox has too many requests waiting",
+                  "Wait for them, or fork it.");
   if (turn == Turn::kIdle && sandbox->is_at_work) return refuse(ApiCode::kConflict, "the sandbox is in use");
   const auto work = [this, sandbox] { work_on(sandbox); };
   if (!sandbox->is_at_work && turn == Turn::kAtEnd) pool_.post_rest(sandbox->tenant, work);
@@ -131,7 +132,7 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
   return {};
 }
 
-// What a dead sandbox holds, when no task has it. Under its mutex.
+// What a dead sandbox holds when no task has it. Under its mutex.
 void Sandboxes::let_go(Sandbox& sandbox) {
   sandbox.guest.reset();
   sandbox.parked.reset();
@@ -139,7 +140,7 @@ void Sandboxes::let_go(Sandbox& sandbox) {
   sandbox.kept.reset();
 }
 
-// One task; the others of the sandbox queue behind those of other sandboxes.
+// Runs one task; the sandbox's other tasks queue after those of other sandboxes.
 void Sandboxes::work_on(const std::shared_ptr<Sandbox>& sandbox) {
   Sandbox::Queued task;
   {
@@ -161,7 +162,7 @@ void Sandboxes::work_on(const std::shared_ptr<Sandbox>& sandbox) {
     has_more = sandbox->is_at_work = !sandbox->tasks.empty();
     if (!has_more && sandbox->is_dead && sandbox->at_once.empty()) let_go(*sandbox);
   }
-  tell();  // before what the next task has to tell
+  tell();  // before the next task's notification
   if (has_more) pool_.post_rest(sandbox->tenant, [this, sandbox] { work_on(sandbox); });
 }
 
@@ -171,7 +172,7 @@ static std::unexpected<ApiError> no_room_for_memory(uint64_t quota_bytes) {
   return refuse(ApiCode::kQuotaExceeded,
                 "the memory limits of the token's sandboxes would come to more than its quota of " +
                     std::to_string(quota_bytes) + " bytes",
-                "End those that are not needed, or give a smaller \"policy.limits.memory\".");
+                "End those that are not needed, or use a smaller \"policy.limits.memory\".");
 }
 
 Answer<void> Sandboxes::take_room(const std::string& tenant, size_t wanted, uint64_t memory_bytes) {
@@ -180,7 +181,7 @@ Answer<void> Sandboxes::take_room(const std::string& tenant, size_t wanted, uint
   if (draining_)
     return refuse(ApiCode::kDraining, "the service is shutting down", "Try again when it is back.");
   if (sandboxes_.size() + being_made_ + wanted > options_.most_sandboxes)
-    return refuse(ApiCode::kOverloaded, "the service has as many sandboxes as it takes",
+    return refuse(ApiCode::kOverloaded, "the service has too many sandboxes",
                   "End those that are not needed, or try again later.");
   const Held held = of_tenant_.contains(tenant) ? of_tenant_[tenant] : Held();
   const uint64_t most = most_of(quotas);
@@ -215,7 +216,7 @@ void Sandboxes::forget_some_of(const std::string& tenant, size_t count, uint64_t
 Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   const Quotas quotas = watcher_.quotas_of(sandbox.tenant);
   const std::lock_guard lock(mutex_);
-  if (!sandboxes_.contains(sandbox.id)) return {};  // it has ended, and counts no more
+  if (!sandboxes_.contains(sandbox.id)) return {};  // it has ended, and no longer counts
   Held& holds = of_tenant_[sandbox.tenant];
   const uint64_t others = holds.memory_bytes - sandbox.memory_bytes;
   const uint64_t most = quotas.memory_bytes.value_or(UINT64_MAX);
@@ -226,7 +227,7 @@ Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   return {};
 }
 
-// The disk of a Linux sandbox is memory of the host, too.
+// The disk of a Linux sandbox is host memory too.
 uint64_t Sandboxes::memory_of(const std::string& template_name, const policy::Limits& limits, size_t contexts,
                               bool seals) {
   uint64_t of_each = 0, bytes = 0;
@@ -295,7 +296,7 @@ Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const S
     return refuse(ApiCode::kUnsupported, "this service makes no receipts");
   if (spec.seals && promoted)
     return refuse(ApiCode::kUnsupported, "\"seal\" is not for what begins as a snapshot",
-                  "Receipts are of a session from its first turn on: make the sandbox of a language.");
+                  "Receipts cover a session from its first turn on: create the sandbox from a language.");
   if (!spec.snapshot.empty()) {
     auto snapshot = snapshots_.find(tenant, spec.snapshot);
     if (!snapshot) return std::unexpected(snapshot.error());
@@ -358,8 +359,8 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
     }
     if (memory_of(*made) > memory_bytes) {
       give_room_back(tenant, 1, memory_bytes);
-      return then(refuse(ApiCode::kConflict, "the template was exchanged for one with more memory meanwhile",
-                         "Make the sandbox again."));
+      return then(refuse(ApiCode::kConflict, "the template was replaced by one with more memory meanwhile",
+                         "Create the sandbox again."));
     }
     const auto sandbox = std::make_shared<Sandbox>();
     sandbox->id = new_id("sbx");
@@ -405,17 +406,18 @@ Answer<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::find(const std::string& t
     if (const std::string why = watcher_.why_gone(tenant, id); !why.empty()) {
       error.message = "the sandbox " + id + " is lost: " + why;
       error.hint =
-          "Make another; one that is to outlive the service's process is paused, or kept as a snapshot.";
+          "Create another; pause a sandbox, or take a snapshot of it, to make it outlive the service's "
+          "process.";
     }
     return std::unexpected(std::move(error));
   }
   const std::lock_guard lock_sandbox(found->second->mutex);
   if (is_over(*found->second, now))
-    return std::unexpected(no_sandbox(id));  // whether expire() saw it yet or not
+    return std::unexpected(no_sandbox(id));  // whether or not expire() has seen it
   return found->second;
 }
 
-// It does nothing any more but what it does at this moment, which is stopped.
+// It only does what it is doing at this moment, which is stopped.
 void Sandboxes::end(Sandbox& sandbox) {
   const std::lock_guard lock(sandbox.mutex);
   sandbox.is_dead = true;
@@ -545,7 +547,7 @@ Answer<SandboxPage> Sandboxes::list(const std::string& tenant, const SandboxFilt
   const auto place_of = [](const SandboxInfo& info) {
     return std::to_string(info.created_at_ms) + "-" + info.id;
   };
-  std::ranges::sort(all, {}, place_of);  // of times with as many digits, for some centuries
+  std::ranges::sort(all, {}, place_of);  // times have equally many digits for some centuries
   SandboxPage page;
   for (SandboxInfo& info : all) {
     const std::string place = place_of(info);
@@ -568,7 +570,7 @@ Answer<SandboxInfo> Sandboxes::update(const std::string& tenant, const std::stri
     const std::lock_guard lock(sandbox.mutex);
     if (change.if_version && *change.if_version != sandbox.version)
       return refuse(ApiCode::kPreconditionFailed, "the sandbox has changed since it was read",
-                    "Read it again, and send the ETag that it has now.");
+                    "Read it again, and send its current ETag.");
     ++sandbox.version;
     if (change.ttl_s) {
       sandbox.ttl_s = std::min(*change.ttl_s, options_.most_ttl_s);
@@ -620,10 +622,10 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
     if (const auto checked = check_command(**sandbox, spec); !checked)
       return std::unexpected(checked.error());
     if ((*sandbox)->at_once.size() >= options_.most_at_once_each)
-      return refuse(ApiCode::kTooManyRequests,
-                    "the sandbox runs " + std::to_string((*sandbox)->at_once.size()) +
-                        " programs that were asked for, which is the most",
-                    "Wait for some, or cancel them; what they start themselves counts not.");
+      return refuse(
+          ApiCode::kTooManyRequests,
+          "the sandbox runs " + std::to_string((*sandbox)->at_once.size()) + " programs, which is the limit",
+          "Wait for some, or cancel them; programs that they start do not count.");
   }
   if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
@@ -704,7 +706,7 @@ void Sandboxes::forget_old_execs(Sandbox& in) const {
 }
 
 void Sandboxes::make_room(const std::string& tenant, uint64_t bytes) {
-  const uint64_t goal = options_.most_held_bytes / 4 * 3;  // so that this is not done for each exec
+  const uint64_t goal = options_.most_held_bytes / 4 * 3;  // so that this does not run for each exec
   std::vector<std::pair<std::shared_ptr<Exec>, std::shared_ptr<Sandbox>>> over;
   {
     const std::lock_guard lock(mutex_);
@@ -733,13 +735,13 @@ Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) cons
   if (bytes == 0 || unread + bytes <= options_.most_input_bytes) return {};
   return refuse(ApiCode::kTooManyRequests,
                 "the execs of the sandbox have " + std::to_string(unread) +
-                    " bytes of input that they have not read, and take " +
-                    std::to_string(options_.most_input_bytes) + " together",
+                    " bytes of unread input, and the limit is " + std::to_string(options_.most_input_bytes) +
+                    " together",
                 "Send it again when they have read, or cancel those that wait.");
 }
 
 Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted) {
-  bool seals = false, is_alone = false;  // each exec is a run of its own
+  bool seals = false, is_alone = false;  // each exec is a separate run
   {
     const std::lock_guard lock(sandbox.mutex);
     seals = sandbox.spec.seals;
@@ -750,7 +752,7 @@ Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, 
   if (options_.receipts == nullptr) return refuse(ApiCode::kUnsupported, "this service makes no receipts");
   if (!seals && !is_alone)
     return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
-                  "Make one with \"seal\": true: receipts are of a session from its first turn on.");
+                  "Create one with \"seal\": true: receipts cover a session from its first turn on.");
   if (const auto room = options_.receipts->has_room(tenant, sandbox.id); !room) return room;
   if (const auto key = options_.receipts->signing_key(); !key) return std::unexpected(key.error());
   return {};
@@ -761,7 +763,7 @@ Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::
   if (const auto sealable = check_seal(sandbox.tenant, sandbox, spec.seal); !sealable)
     return std::unexpected(sealable.error());
   if (!spec.seal && !sandbox.spec.seals) return std::nullopt;
-  auto key = options_.receipts->signing_key();  // the newest: it can have waited long
+  auto key = options_.receipts->signing_key();  // the newest key: the exec may have waited long
   if (!key) return std::unexpected(key.error());
   const auto is_dead = [&sandbox] {
     const std::lock_guard lock(sandbox.mutex);
@@ -774,7 +776,7 @@ Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::
                     const auto kept = options_.receipts->keep(
                         sandbox.tenant, sandbox.id,
                         {.exec = exec->id, .digest = {}, .context = context, .turn = turn}, sealed);
-                    if (is_dead()) options_.receipts->forget(sandbox.id);  // who ended it came before
+                    if (is_dead()) options_.receipts->forget(sandbox.id);  // it was ended earlier
                     if (kept) exec->set_receipt(sealed.digest);
                     return kept;
                   }};
@@ -786,7 +788,7 @@ Answer<void> Sandboxes::check_command(const Sandbox& in, const ExecSpec& spec) {
   return refuse(
       ApiCode::kUnsupported,
       "a sandbox of the template " + in.template_name + " has no programs, directories, terminals or users",
-      "Give \"code\", or make a sandbox of the template linux.");
+      "Pass \"code\", or create a sandbox from the template linux.");
 }
 
 Sandboxes::Begun Sandboxes::begin(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, ExecSpec spec,
@@ -888,7 +890,7 @@ void Sandboxes::perform(Sandbox& sandbox, Begun& begun) const {
   }
   begun.report = begun.guest->exec(turn);
   if (begun.is_at_once) exec->set_command(nullptr);  // before its sandbox can end
-  if (spec.timeout_ms) sandbox::tell_timeout(*spec.timeout_ms, wall_ms, begun.report);
+  if (spec.timeout_ms) sandbox::report_timeout(*spec.timeout_ms, wall_ms, begun.report);
   if (*begun.fuel) tell_fuel_of_quota(**begun.fuel, fuel, begun.report);
 }
 
@@ -956,7 +958,7 @@ std::function<void()> Sandboxes::run_at_once(const std::shared_ptr<Sandbox>& san
   });
   if (is_posted) return [] {};
   shared->report = report_of(sandbox::Outcome::kFailed, name_of(ApiCode::kOverloaded),
-                             "the service runs as many programs as it takes", "Try again later.");
+                             "the service runs too many programs", "Try again later.");
   return [tell = conclude(*sandbox, std::move(*shared)), unfinished] { tell(); };
 }
 
@@ -987,7 +989,7 @@ Answer<std::shared_ptr<Exec>> Sandboxes::find_exec(const std::string& tenant, co
                                        [](const auto& each) -> const std::string& { return each->id; });
   if (found == (*sandbox)->execs.end() && (*sandbox)->is_adopted && exec.starts_with(kExecPrefix))
     return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec + " since the service was started",
-                  "Execs are kept in the service's memory: those before its start are not known any more. Of "
+                  "Execs are kept in the service's memory: those from before its start are gone. Of "
                   "those since then the last " +
                       std::to_string(options_.most_kept_execs) + " are kept after their end.");
   if (found == (*sandbox)->execs.end())

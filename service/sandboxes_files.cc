@@ -76,11 +76,11 @@ Answer<std::string> Sandboxes::make_patch_of(Guest& guest, const std::string& te
                                              const computers::PatchMemory& memory) {
   if (since.empty()) return guest.make_patch(directory, nullptr, memory);
   const auto snapshot = snapshots_.find(tenant, since);
-  if (!snapshot)  // it is the sandbox that the request is of, and that is there
+  if (!snapshot)  // it is the sandbox that the request is of, and that exists
     return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
   if (kind_of_template(snapshot->guest.spec.template_name) != guest.kind())
     return refuse(ApiCode::kConflict, "the snapshot is of the template " + snapshot->guest.spec.template_name,
-                  "Name a snapshot of this sandbox, or of one of the same image.");
+                  "Use a snapshot of this sandbox, or of one with the same image.");
   const auto contexts = get_images(images_, snapshot->guest);
   if (!contexts) return std::unexpected(contexts.error());
   const auto first = std::ranges::find(*contexts, "", &KeptContext::id);
@@ -117,14 +117,14 @@ void Sandboxes::watch_files(const std::string& tenant, const std::string& id, st
         if (in.watches.size() >= options_.most_watches)
           return refuse(
               ApiCode::kQuotaExceeded,
-              "the sandbox is watched by " + std::to_string(in.watches.size()) + ", which is the most",
-              "Close those streams that are not needed.");
+              "the sandbox has " + std::to_string(in.watches.size()) + " watches, which is the limit",
+              "Close streams that are not needed.");
         in.watches.push_back(watch);
         return watch;
       });
 }
 
-// After each task, on its thread.
+// Runs after each task, on its thread.
 void Sandboxes::look_for_watches(Sandbox& sandbox) {
   std::vector<std::shared_ptr<FileWatch>> watches;
   {

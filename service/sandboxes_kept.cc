@@ -1,4 +1,4 @@
-// Sandboxes as bytes: paused, snapshots, forks; and what changes the guest as a whole.
+// Sandboxes as bytes: paused, snapshots, forks; and changes of the guest as a whole.
 #include <algorithm>
 
 #include "policy/restrict.h"
@@ -7,7 +7,7 @@
 
 namespace membrane::service {
 
-// The answer tells the sandbox as it stands when its task is over.
+// The answer describes the sandbox after its task.
 Sandboxes::Then<SandboxInfo> Sandboxes::as_it_stands(const std::string& tenant, const std::string& id,
                                                      Then<SandboxInfo> then) {
   return [this, tenant, id, then = std::move(then)](const Answer<SandboxInfo>& info) {
@@ -73,23 +73,23 @@ void Sandboxes::reset(const std::string& tenant, const std::string& id, const st
 
 Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
   const auto snapshot = snapshots_.find(in.tenant, to);
-  if (!snapshot)  // it is the sandbox that the request is of, and that is there
+  if (!snapshot)  // it is the sandbox that the request is of, and that exists
     return refuse(ApiCode::kInvalidValue, snapshot.error().message, snapshot.error().hint);
   if (in.is_paused) return std::unexpected(is_paused_error(in.id));
   if (in.spec.seals)
-    return refuse(ApiCode::kUnsupported, "a sandbox that seals cannot go back",
-                  "Its receipts are of all its turns: make another one from the snapshot.");
+    return refuse(ApiCode::kUnsupported, "a sandbox that seals cannot be reset",
+                  "Its receipts cover all its turns: create another one from the snapshot.");
   if (snapshot->guest.spec.template_name != in.spec.template_name)
     return refuse(ApiCode::kConflict,
                   "the snapshot is of the template " + snapshot->guest.spec.template_name +
                       ", and the sandbox of " + in.spec.template_name,
-                  "Make another sandbox from the snapshot.");
+                  "Create another sandbox from the snapshot.");
   const auto contexts = get_images(images_, snapshot->guest);
   if (!contexts) return std::unexpected(contexts.error());
   if (memory_of(in.spec.template_name, in.spec.policy.limits, std::max<size_t>(contexts->size(), 1), false) >
       in.memory_bytes)
     return refuse(ApiCode::kConflict, "the snapshot has more contexts than the sandbox has memory for",
-                  "Make another sandbox from the snapshot.");
+                  "Create another sandbox from the snapshot.");
   const auto awake = wake(in);  // so that nothing kept of it is left
   if (!awake) return std::unexpected(awake.error());
   auto guest = guests_.restore(for_tenant(in.tenant, in.spec), *contexts);
@@ -208,7 +208,7 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
 
 // -- contexts -----------------------------------------------------------------------------------------------------
 
-// Of a task: what it counts for with so many contexts more.
+// Called by a task: what it counts for with that many more contexts.
 uint64_t Sandboxes::memory_with(const Sandbox& in, size_t more) {
   return memory_of(in.spec.template_name, in.spec.policy.limits, 1 + in.contexts.size() + more,
                    in.spec.seals);
@@ -228,8 +228,8 @@ void Sandboxes::open_context(const std::string& tenant, const std::string& id, s
           if (in.contexts.size() >= options_.most_contexts)
             return refuse(
                 ApiCode::kQuotaExceeded,
-                "the sandbox has " + std::to_string(in.contexts.size()) + " contexts, which is the most",
-                "Close those that are not needed.");
+                "the sandbox has " + std::to_string(in.contexts.size()) + " contexts, which is the limit",
+                "Close contexts that are not needed.");
         }
         if (const auto room = hold_memory(in, memory_with(in, 1)); !room)
           return std::unexpected(room.error());
@@ -304,7 +304,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
     if (may_widen || policy::restrict(policy, has).policy == policy) return {};
     return refuse(
         ApiCode::kForbidden, "the policy grants more than the sandbox has",
-        "GET …/policy says what it has; leave the rest out, or use a token with the scope policy:widen.");
+        "GET …/policy says what it grants; remove the rest, or use a token with the scope policy:widen.");
   };
   if (const auto checked = check(**sandbox, wanted); !checked) return then(std::unexpected(checked.error()));
   with_sandbox<SandboxInfo>(

@@ -1,5 +1,5 @@
-// Sandboxes without a process: parked in memory while nobody uses them, in images while they are paused or the service is
-// not there, and brought back from either.
+// Sandboxes without a process: parked in memory while nobody uses them, in images while they are paused or
+// between services, and restored from either.
 #include <algorithm>
 #include <condition_variable>
 
@@ -37,7 +37,7 @@ Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused) {
   return put_away(in, is_paused, *contexts);
 }
 
-// `contexts`: its own, unless it is in images already.
+// `contexts`: its own, unless it is already in images.
 Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused, const std::vector<KeptContext>& contexts) {
   Answer<KeptGuest> guest;
   if (in.kept) guest = *in.kept;
@@ -75,7 +75,7 @@ Answer<void> Sandboxes::note_change(Sandbox& in) {
   return record ? watcher_.kept(*record) : watcher_.changed(in.tenant, info);
 }
 
-// In memory, where it is small; else on the disk, since what a worker may hold is bounded, and the service is not.
+// In memory if it is small; otherwise on disk, since a worker's memory is bounded, and the service's is not.
 void Sandboxes::park(Sandbox& in) {
   if (in.guest == nullptr) return;
   {
@@ -163,7 +163,7 @@ void Sandboxes::park_idle() {
   }
 }
 
-// What it runs and what waits, and what is told of its files.
+// Ends what it runs, what waits, and its file watches.
 void Sandboxes::cancel_all(Sandbox& in) {
   const std::lock_guard lock(in.mutex);
   stop_all_that_runs(in);

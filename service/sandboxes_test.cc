@@ -10,7 +10,7 @@
 namespace membrane::service {
 namespace {
 
-// What a callback of Sandboxes was given.
+// The result that a callback of Sandboxes received.
 template <typename T>
 class Awaited {
  public:
@@ -140,7 +140,7 @@ TEST_F(SandboxesTest, ThoseWhoDoNotAnswerAtTheEndAreEnded) {
   EXPECT_TRUE(act.get());
 }
 
-// Another caller that lists files meanwhile shall see that it can do so, too.
+// Another caller that lists files meanwhile must also be able to do so.
 TEST_F(SandboxesTest, HaveNoExecWhileOnlyTheirFilesAreRead) {
   const std::string id = create();
   std::promise<void> begun, ended;
@@ -201,7 +201,7 @@ TEST_F(SandboxesTest, HoldSoMuchForOneTenant) {
   const std::string large = std::string(kAdd) + std::string(60'000, ' ');
   const auto waiting = sandboxes().exec("t", id, {.code = large});
   ASSERT_TRUE(waiting);
-  // That which is over makes room, also in another sandbox; that which waits does not.
+  // Finished execs make room, also in another sandbox; waiting ones do not.
   const auto refused = sandboxes().exec("t", other, {.code = large});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ApiCode::kTooManyRequests);
@@ -303,7 +303,7 @@ TEST_F(SandboxesTest, ExecsThatWaitAreCancelledBeforeTheyBegin) {
   const auto last = *sandboxes().exec("t", id, {.code = kAdd});
   EXPECT_TRUE(sandboxes().cancel_exec("t", id, waiting->id));
   EXPECT_TRUE(sandboxes().cancel_exec("t", id, running->id));
-  // One that was cancelled before its thread had it did not begin; the outcome is the same.
+  // An exec that was cancelled before its thread ran it did not begin; the outcome is the same.
   EXPECT_NE(report_of(running).find("\"cancelled\""), std::string::npos);
   EXPECT_NE(report_of(waiting).find("before it began"), std::string::npos);
   EXPECT_NE(report_of(last).find("\"ok\""), std::string::npos);

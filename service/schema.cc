@@ -24,7 +24,7 @@ constexpr std::string_view kKeywords[] = {
     "$ref",          "title",         "description",   "default",
     "examples",      "format"};
 
-// The schema itself, when it is no reference. References have been followed once, when the schema was made.
+// The schema itself, if it is not a reference. References were followed once, when the schema was made.
 const Json* followed(const Json& schema, const Json& document) {
   const Json* at = &schema;
   for (int steps = 0; at->is_object() && at->contains("$ref"); ++steps) {
@@ -41,7 +41,7 @@ Status check_keywords(const Json& schema, const Json& document, int levels) {
   if (schema.is_boolean()) return {};
   const Json* const at = levels < kMostLevels ? followed(schema, document) : nullptr;
   if (at == nullptr || !at->is_object())
-    return fail(ErrorCode::kInvalidInput, "a schema of openapi.json leads nowhere: " + schema.dump());
+    return fail(ErrorCode::kInvalidInput, "a reference in openapi.json is not resolved: " + schema.dump());
   for (const auto& [keyword, value] : at->items()) {
     if (std::ranges::find(kKeywords, keyword) == std::end(kKeywords))
       return fail(ErrorCode::kInvalidInput, "openapi.json has a keyword that is not checked: " + keyword);
@@ -118,7 +118,7 @@ class Checker {
         type, [&](const Json& each) { return is_of_type(value, each.get_ref<const std::string&>()); });
   }
 
-  // Of a count that has bounds: "must have 1 to 64 characters".
+  // For a bounded count: "must have 1 to 64 characters".
   static std::optional<Violation> check_count(const Json& rules, const char* least, const char* most,
                                               size_t count, const std::string& field,
                                               const std::string& unit) {

@@ -1,9 +1,11 @@
-// JSON Schema, the part of it that openapi.json uses: whether a value is what a schema says, and if not, where and why.
+// JSON Schema, the part of it that openapi.json uses: whether a value matches a schema, and if not, where and
+// why.
 //
-// Keywords: type, properties, required, additionalProperties, propertyNames (maxLength alone), minProperties,
-// maxProperties, items, minItems, maxItems, uniqueItems (of strings), enum, minimum, maximum, minLength, maxLength (in
-// characters), $ref to a schema of the document. Annotations (title, description, default, examples, format) mean
-// nothing. A schema with any other keyword is refused when the document is read, so none is ignored.
+// Keywords: type, properties, required, additionalProperties, propertyNames (maxLength only), minProperties,
+// maxProperties, items, minItems, maxItems, uniqueItems (of strings), enum, minimum, maximum, minLength,
+// maxLength (in characters), $ref to a schema of the document. Annotations (title, description, default,
+// examples, format) have no effect. A schema with any other keyword is refused when the document is read, so
+// none is ignored.
 //
 // Include from .cc files only: the JSON library is slow to compile. Threads: a Schema is constant.
 #pragma once
@@ -25,12 +27,12 @@ struct Violation {
 
 class Schema {
  public:
-  // `document` is where references lead, and outlives the schema. Errors: kInvalidInput for a keyword or a reference that
-  // is not known.
+  // References are resolved in `document`, which must outlive the schema. Errors: kInvalidInput for an
+  // unknown keyword or reference.
   static Result<Schema> make(const nlohmann::json& schema, const nlohmann::json& document);
 
   [[nodiscard]] std::optional<Violation> check(const nlohmann::json& value) const;
-  // The value that a query parameter's text stands for by the schema's type: an integer, a boolean, or the text.
+  // The value of a query parameter's text, by the schema's type: an integer, a boolean, or the text.
   [[nodiscard]] nlohmann::json read_text(std::string_view text) const;
 
  private:

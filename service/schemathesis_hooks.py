@@ -1,7 +1,9 @@
-"""What schemathesis cannot find out by itself: values that do something. schemathesis_test.py runs it with this module.
+"""What schemathesis cannot find out by itself: values that have an effect. schemathesis_test.py runs it
+with this module.
 
-A generated value that is wrong stays wrong, and one that is right stays right: chains of requests then reach sandboxes
-that exist, programs that run, and files that are there. Choices depend on the value alone, so that a seed says all.
+A generated invalid value stays invalid, and a valid one stays valid: chains of requests then reach sandboxes
+that exist, programs that run, and files that exist. Choices depend only on the value, so a seed determines
+everything.
 """
 
 import json
@@ -58,7 +60,7 @@ def are_packages(value):
 
 
 def lives(body):
-    """So long as the chain that it is for, and not much longer."""
+    """As long as its chain needs, and not much longer."""
     for name in ("ttl_s", "idle_timeout_s"):
         if is_whole(body.get(name), 1, 2592000):
             body[name] = TTL_S
@@ -103,7 +105,7 @@ def map_body(context, body):
 
 @schemathesis.hook
 def map_path_parameters(context, parameters):
-    """Often a sandbox that is there all the time."""
+    """Often a sandbox that exists all the time."""
     if parameters and is_text(parameters.get("sandbox"), 1 << 20):
         if context.operation.definition.raw["operationId"] != "killSandbox":
             parameters["sandbox"] = choice(parameters, [*SANDBOXES, parameters["sandbox"]])
@@ -132,8 +134,8 @@ def ask(method, path, body=None):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """DELETE of an exec cancels it; what it said is there still. One of a file leaves those at other paths. And a sandbox that
-    was just made is there, though a file or a context that the request names besides is not."""
+    """DELETE of an exec cancels it; its output remains. DELETE of a file leaves those at other paths. And
+    a sandbox that was just created exists, though a file or a context that the request also names may not."""
     kind = type(failure).__name__
     if kind == "EnsureResourceAvailability":
         return any(str(name) in response.text for name in case.path_parameters.values())
@@ -142,11 +144,12 @@ def filter_failure(context, failure, case, response):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """What would end the test: its own token taken back, or narrowed to nothing, and a watch of a sandbox that goes on."""
+    """Requests that would end the test: removing or narrowing its own token, and watching a running
+    sandbox."""
     operation = case.operation.definition.raw["operationId"]
     key = case.headers.get("Idempotency-Key") if case.headers else None
     if is_text(key, 200) and key.isascii() and key.isprintable() and " " not in key:
-        # A key that was used before has the answer of then, of a thing that may be gone.
+        # A key that was used before returns the earlier answer, about a thing that may be gone.
         case.headers["Idempotency-Key"] = f"{key}-{uuid.uuid4()}"
     if operation == "forkSandbox" and isinstance(case.body, dict):
         fork(case.body)  # also of bodies that are at a bound, which are not generated: the quota would be used up

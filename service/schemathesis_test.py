@@ -1,8 +1,9 @@
-"""Every operation of openapi.json, driven by schemathesis (PyPI): generated requests, right and wrong, one by one and in
-chains by the document's links, against a running service.
+"""Every operation of openapi.json, driven by schemathesis (PyPI): generated requests, valid and invalid,
+one by one and in chains by the document's links, against a running service.
 
-MEMBRANE_SCHEMATHESIS names the program where it is installed already; else pip brings it into an environment of the
-test's own. MEMBRANE_TEST_SEEDS ("1 2 3") and MEMBRANE_TEST_EXAMPLES (of each operation) look elsewhere, and for longer.
+MEMBRANE_SCHEMATHESIS names the program if it is installed; otherwise pip downloads it into an environment of
+the test's own. MEMBRANE_TEST_SEEDS ("1 2 3") and MEMBRANE_TEST_EXAMPLES (per operation) make it search
+elsewhere, and longer.
 """
 
 import collections
@@ -21,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 PACKAGE = "schemathesis==4.32.5"  # of another version the same seed makes other requests
 CHAINS = 10  # for each example of an operation
 REQUEST_SECONDS = 60  # what takes so long hangs
-# Those that are left out: positive_data_acceptance, since what a policy may say is not in the schema; and
-# object_level_authorization, which asks for users that sign up (attacks/tenant_attack_test.py looks after tenants).
+# Excluded checks: positive_data_acceptance, since the schema does not cover policies; and
+# object_level_authorization, which needs users that sign up (attacks/tenant_attack_test.py covers tenants).
 CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
           "response_headers_conformance", "negative_data_rejection", "missing_required_header", "unsupported_method",
           "allow_header_conformance", "ignored_auth", "use_after_free", "ensure_resource_availability")
@@ -47,7 +48,7 @@ negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", 
 
 
 def schemathesis(folder):
-    """The program; brought when it is not there."""
+    """The program; downloaded if it is missing."""
     if there := os.environ.get("MEMBRANE_SCHEMATHESIS"):
         return there
     for command in ([sys.executable, "-m", "venv", folder / "venv"],
@@ -59,7 +60,7 @@ def schemathesis(folder):
 
 
 def answers(entries):
-    """How often each kind of request had its way: what the generated ones have reached."""
+    """How often each kind of request succeeded: what the generated ones have reached."""
     counts = collections.Counter()
     for each in entries:
         if each["event"] == "request" and each["status"] < 300:
@@ -68,7 +69,8 @@ def answers(entries):
 
 
 def failures(output):
-    """What the program says of the requests that failed, without the phases before it; all of it when there is none."""
+    """The program's report of failed requests, without the earlier phases; all of it when there is
+    none."""
     return output[max(output.find("= FAILURES ="), 0):]
 
 

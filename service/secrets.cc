@@ -34,7 +34,7 @@ const unsigned char* bytes_of(std::string_view text) {
 using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
 Cipher new_cipher() { return {EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free}; }
 
-// What a row is about: no name has NUL.
+// The identity of a row: no name contains NUL.
 std::string about(std::string_view tenant, std::string_view name) {
   return std::string(tenant) + '\0' + std::string(name);
 }
@@ -74,7 +74,7 @@ Answer<void> check_put(const SecretInfo& info, std::string_view value) {
   if (std::ranges::any_of(value, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }))
     return refuse(ApiCode::kInvalidValue, "\"value\" has control characters, which no header can have", "");
   if (info.hosts.empty() || info.hosts.size() > kMostHosts || !std::ranges::all_of(info.hosts, is_host))
-    return refuse(ApiCode::kInvalidValue, "\"hosts\" names none, or what is no host",
+    return refuse(ApiCode::kInvalidValue, "\"hosts\" names no host, or an invalid one",
                   "Name the hosts that the secret may be sent to: \"api.example.com\", \"*.example.com\".");
   return {};
 }
@@ -153,7 +153,7 @@ Result<SecretKey> SecretKey::kept(DurableFiles& files) {
     if (key) return key;
   }
   return fail(
-      ErrorCode::kInvalidInput, std::string("the file ") + kFile + " holds no key",
+      ErrorCode::kInvalidInput, std::string("the file ") + kFile + " contains no key",
       "Bring it back from a backup, or remove it: the service then makes a new one, and the secrets that "
       "were sealed under it have to be put again.");
 }
@@ -225,7 +225,7 @@ Answer<SecretInfo> Secrets::put(const std::string& tenant, SecretInfo info, std:
       std::ranges::count_if(rows_, [&](const auto& each) { return each.first.first == tenant; });
   const std::pair name(tenant, info.name);
   if (static_cast<size_t>(of_tenant) >= kMostOfTenant && !rows_.contains(name))
-    return refuse(ApiCode::kQuotaExceeded, "the token has as many secrets as it may have",
+    return refuse(ApiCode::kQuotaExceeded, "the token has too many secrets",
                   "Remove those that are not needed.");
   if (keeper_.put)
     if (const auto kept = keeper_.put(row); !kept) return std::unexpected(kept.error());
@@ -271,7 +271,7 @@ Answer<void> Secrets::check(const std::string& tenant, const policy::Policy& pol
   for (const auto& [name, host] : named_by(policy)) {
     const auto found = rows_.find(std::pair(tenant, name));
     if (found == rows_.end())
-      return refuse(ApiCode::kInvalidValue, "the policy names a secret that there is not: " + name,
+      return refuse(ApiCode::kInvalidValue, "the policy names a secret that does not exist: " + name,
                     "Put it first: PUT /v1/secrets/" + name + ".");
     if (!may_go_to(found->second.info, host))
       return refuse(ApiCode::kForbidden, "the secret " + name + " may not be sent to " + host,

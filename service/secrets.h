@@ -1,6 +1,6 @@
-// Values that programs may use and never see: each is a tenant's, has a name that headers of a policy name, and the hosts
-// that it may be sent to. They enter at the egress. In memory, and wherever rows of them are kept, they are sealed: by
-// AES-256-GCM under the service's key, bound to tenant and name.
+// Values that programs may use and never see: each belongs to a tenant, and has a name, which headers of a
+// policy refer to, and hosts to which it may be sent. The egress inserts them. In memory and in storage they
+// are sealed with AES-256-GCM under the service's key, bound to tenant and name.
 //
 // Threads: any.
 #pragma once
@@ -23,30 +23,32 @@
 
 namespace membrane::service {
 
-// 32 bytes that seal secrets.
+// The 32-byte key that seals secrets.
 class SecretKey {
  public:
   static constexpr size_t kBytes = 32;
 
-  // From a file, whose text is 64 hexadecimal digits, and which only its owner may read. Errors: kNotFound, kInvalidInput,
-  // kDenied.
+  // Reads it from a file that contains 64 hexadecimal digits and that only its owner may read. Errors:
+  // kNotFound, kInvalidInput, kDenied.
   static Result<SecretKey> read(const std::string& path);
-  // Of text as in the file. Errors: kInvalidInput.
+  // From text as in the file. Errors: kInvalidInput.
   static Result<SecretKey> parse(std::string_view text);
-  // That of the file `secrets.key` of the service's state, which is made when it is not there. Errors: kInvalidInput for a
-  // file that holds something else; as Disk.
+  // The key in the file `secrets.key` of the service's state, which is created if missing. Errors:
+  // kInvalidInput for a file with other contents; those of Disk.
   static constexpr const char* kFile = "secrets.key";
   static Result<SecretKey> kept(DurableFiles& files);
-  // One that is nowhere else.
+  // A random key that is stored nowhere.
   static SecretKey random();
 
   SecretKey(const SecretKey&) = default;
   SecretKey& operator=(const SecretKey&) = default;
   ~SecretKey();
 
-  // A nonce, the bytes under the key, and a tag. `about` is not in it, and must be the same to open it. Errors: kInternal.
+  // A nonce, the encrypted bytes, and a tag. `about` is not included, and must be the same to open it.
+  // Errors: kInternal.
   [[nodiscard]] Result<std::string> seal(std::string_view bytes, std::string_view about) const;
-  // Errors: kInvalidInput for what was sealed under another key or about something else, or is damaged.
+  // Errors: kInvalidInput for bytes that were sealed under another key or for another purpose, or are
+  // damaged.
   [[nodiscard]] Result<std::string> open(std::string_view sealed, std::string_view about) const;
 
  private:
@@ -60,15 +62,15 @@ struct SecretInfo {
   int64_t updated_at_ms = 0;
 };
 
-// As it is kept.
+// The stored form.
 struct SealedSecret {
   std::string tenant;
   SecretInfo info;
   std::string sealed;
 };
 
-// Hears each row that was put before put() returns, and the names that were removed; an error is the answer, and then
-// nothing changed. Null: they are kept in memory alone.
+// Called with each row before put() returns, and with the names that were removed; its error is the answer,
+// and then nothing changed. Null: secrets are kept only in memory.
 struct SecretKeeper {
   std::function<Answer<void>(const SealedSecret& row)> put = {};
   std::function<Answer<void>(const std::string& tenant, const std::string& name)> remove = {};
@@ -79,18 +81,20 @@ class Secrets {
   explicit Secrets(SecretKey key, SecretKeeper keeper = {})
       : key_(std::move(key)), keeper_(std::move(keeper)) {}
 
-  // Of before the service's start. Errors: kInvalidInput for one that was sealed under another key, or is damaged.
+  // Loads a row from before the service's start. Errors: kInvalidInput for one that was sealed under another
+  // key, or is damaged.
   Status load(SealedSecret row);
 
-  // Replaces one of this name. Errors: kInvalidValue for a name that is none (letters, digits and _), a value that is
-  // shorter than HttpEgress::kMinSecretBytes or could not stand in a header, hosts that are none; kQuotaExceeded.
+  // Replaces a secret of this name. Errors: kInvalidValue for an invalid name (letters, digits and _), a
+  // value that is shorter than HttpEgress::kMinSecretBytes or could not be in a header, invalid hosts;
+  // kQuotaExceeded.
   Answer<SecretInfo> put(const std::string& tenant, SecretInfo info, std::string_view value);
   [[nodiscard]] std::vector<SecretInfo> list(std::string_view tenant) const;
   // Sandboxes cannot send it from then on. Errors: kNotFound.
   Answer<void> remove(const std::string& tenant, const std::string& name);
 
-  // Whether each secret that the policy names is there, and may go to the hosts that it is named for. Errors:
-  // kInvalidValue, kForbidden.
+  // Checks that each secret that the policy names exists, and may be sent to the hosts that it is named for.
+  // Errors: kInvalidValue, kForbidden.
   [[nodiscard]] Answer<void> check(const std::string& tenant, const policy::Policy& policy) const;
   // For the egress of a sandbox with this policy: a secret by its name, as long as check() holds for it.
   [[nodiscard]] host::Secrets of(const std::string& tenant, const policy::Policy& policy) const;

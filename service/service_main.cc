@@ -1,4 +1,4 @@
-// membrane-service: the program that `membrane serve` becomes.
+// membrane-service: the program that `membrane serve` executes.
 
 #include <unistd.h>
 
@@ -37,8 +37,8 @@ namespace {
 
 constexpr int kExitRequest = 2, kExitMembrane = 3;
 constexpr std::chrono::milliseconds kExpireEvery(250);
-constexpr std::chrono::seconds kAnswerTime(2);  // for the answers of execs that are cancelled at the end
-constexpr std::chrono::seconds kKeepTime(5);    // for workers at the end, besides --drain; with that
+constexpr std::chrono::seconds kAnswerTime(2);  // for answers of execs that are cancelled at the end
+constexpr std::chrono::seconds kKeepTime(5);    // for workers at the end, in addition to --drain
 
 Level level_of(const std::string& name) {
   if (name == "debug") return Level::kDebug;
@@ -53,10 +53,10 @@ int complain(const Error& error) {
   return error.code == ErrorCode::kInternal ? kExitMembrane : kExitRequest;
 }
 
-// What was typed is not what the service takes; as the other commands say it.
+// Reports an invalid command line in the same words as the other commands.
 int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);
-  Error told{ErrorCode::kInvalidArgument, error.what(), "\"membrane serve --help\" says what can be given."};
+  Error told{ErrorCode::kInvalidArgument, error.what(), "\"membrane serve --help\" lists the options."};
   const std::vector<std::string> unknown = app.remaining();
   const bool is_unknown =
       static_cast<CLI::ExitCodes>(error.get_exit_code()) == CLI::ExitCodes::ExtrasError && !unknown.empty();
@@ -71,7 +71,7 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
   return complain(told);
 }
 
-// Without TLS, whoever is on the way reads the tokens.
+// Without TLS, anyone on the network path can read the tokens.
 void warn_of_open_listener(const Config& config) {
   const bool is_loopback =
       config.listen.starts_with("127.") || config.listen == "::1" || config.listen == "localhost";
@@ -101,7 +101,7 @@ McpOptions mcp_options(const Config& config) {
   return options;
 }
 
-// The directory, made when it is not there, and closed to others.
+// Returns the directory, created if missing, and closed to others.
 Result<std::string> state_directory(const Config& config) {
   const std::string path = config.state.empty() ? default_state_directory() : config.state;
   if (path.empty())
@@ -112,7 +112,7 @@ Result<std::string> state_directory(const Config& config) {
   return path;
 }
 
-// What outlives the process. Each part uses those before it.
+// The parts that outlive the process. Each one uses those before it.
 struct Kept {
   std::unique_ptr<Disk> disk;
   std::unique_ptr<DurableFiles> files;
@@ -127,7 +127,7 @@ struct Kept {
     MEMBRANE_ASSIGN(const std::string directory, state_directory(config));
     kept.disk = disk_below(directory);
     kept.files = std::make_unique<DurableFiles>(*kept.disk);
-    MEMBRANE_ASSIGN(kept.state, State::open(directory));  // the first: it says when another service is there
+    MEMBRANE_ASSIGN(kept.state, State::open(directory));  // first: it detects another running service
     MEMBRANE_TRY(kept.files->clean(""));
     MEMBRANE_ASSIGN(kept.images, ImageFiles::open(*kept.files));
     if (config.audit) {
@@ -141,7 +141,7 @@ struct Kept {
   }
 };
 
-// What the service before has promised to keep. The images that none of it refers to go.
+// What the previous service has promised to keep. Images that none of it refers to are deleted.
 Status bring_back(Ledger& ledger, Snapshots& snapshots, Sandboxes& sandboxes, Images& images, Log& log) {
   MEMBRANE_ASSIGN(const std::vector<std::string> problems, snapshots.load());
   for (const std::string& problem : problems)
@@ -152,8 +152,9 @@ Status bring_back(Ledger& ledger, Snapshots& snapshots, Sandboxes& sandboxes, Im
   return {};
 }
 
-// With those of before. One that does not open is an error where somebody gave the key: it is the wrong one. Under the
-// service's own key (`is_own`) it is told and left as it is, until it is put again or the key is given that it has.
+// Loads the stored secrets. One that cannot be opened is an error if the operator supplied the key: it is the
+// wrong one. Under the service's own key (`is_own`) it is reported and left as it is, until it is replaced or
+// its key is supplied.
 Result<std::unique_ptr<Secrets>> open_secrets(State& state, SecretKey key, bool is_own, Log& log) {
   MEMBRANE_ASSIGN(const std::vector<SecretRow> rows, state.secrets());
   const auto answer = [](const Status& done) -> Answer<void> {
@@ -197,7 +198,7 @@ Result<std::unique_ptr<Secrets>> secrets_of(const Config& config, HiddenVariable
   return open_secrets(*kept.state, std::move(key), is_own, log);
 }
 
-// A wall that is missing, and that nobody said is known to be.
+// A wall that is missing, and that was not accepted by name.
 Status check_walls(worker::Zygote& zygote, const std::vector<std::string>& accepted) {
   MEMBRANE_ASSIGN(const auto worker, zygote.spawn());
   for (const auto& [name, why] : worker->raise_walls({}).missing)
@@ -221,7 +222,7 @@ worker::ControlLimits control_limits(const Config& config, bool has_computers) {
       .cpu_percent = config.workers_cpu_percent};
 }
 
-// Workers and kernel processes that are forked from now on are in it.
+// Workers and kernel processes that are forked from now on are in the group.
 worker::ControlGroups bound_workers(const Config& config, const worker::Zygote& zygote,
                                     const linux::ComputerSource* computers, Log& log) {
   std::vector<pid_t> processes = {zygote.process()};
@@ -239,17 +240,17 @@ worker::ControlGroups bound_workers(const Config& config, const worker::Zygote& 
   return groups;
 }
 
-// Makes Linux sandboxes; none, and why, where this machine cannot. To be called while there is one thread.
+// Creates Linux sandboxes; none, with the reason, if this machine cannot. Call it while there is one thread.
 struct LinuxSource {
   std::unique_ptr<linux::ComputerSource> source;
   std::string why_none;
 
   static LinuxSource start(const Config& config) {
-#ifdef MEMBRANE_WITHOUT_LINUX  // of a build with a sanitizer
+#ifdef MEMBRANE_WITHOUT_LINUX  // in a build with a sanitizer
     static_cast<void>(config);
     return {nullptr, "a sanitizer makes calls that the kernel process may not make"};
 #else
-    // Where there is no image, none is made.
+    // Without an image, none is created.
     const size_t most_ready = stored_images()->list().empty() ? 0 : config.ready_computers;
     auto source = linux::ComputerSource::create(most_ready);
     if (source) return {*std::move(source), ""};
@@ -258,7 +259,8 @@ struct LinuxSource {
   }
 };
 
-// `zygote` was started before all else. `groups` get those of the workers, for as long as the zygote is there.
+// `zygote` was started before everything else. `groups` gets those of the workers, for as long as the zygote
+// lives.
 Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote, LinuxSource computers,
              HiddenVariable& secrets_key, std::optional<worker::ControlGroups>& groups) {
   Log log(stderr, level_of(config.log_level));
@@ -329,7 +331,7 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
                    .holds = true});
     sandboxes->drain([&] { server->release(); });
   };
-  // Then no sandbox can be made, and who looks after the service starts another.
+  // Then no sandbox can be created, and the supervisor of the service should restart it.
   bool is_without_zygote = false;
   server->every(kExpireEvery, [&] {
     if (!zygote->is_alive() && !std::exchange(is_without_zygote, true)) drain();
@@ -346,7 +348,7 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
   std::fflush(stdout);
   log.write(Level::kInfo, "listening", {{"url", url}});
   server->run();
-  // What runs still is ended, and what is there is kept, while all that their answers go through is there.
+  // Running execs end and sandboxes are saved while everything that their answers pass through still exists.
   mcp = nullptr;
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(drained_at + kKeepTime - std::chrono::steady_clock::now());
@@ -384,14 +386,14 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   // While there is one thread, and no secret in memory.
   HiddenVariable secrets_key("MEMBRANE_SECRETS_KEY");
-  std::optional<membrane::worker::ControlGroups> groups;  // which end after the processes in them
+  std::optional<membrane::worker::ControlGroups> groups;  // destroyed after the processes in them have ended
   const auto zygote = membrane::worker::Zygote::start();
   if (!zygote) return complain(zygote.error());
-  membrane::map_large_blocks();  // outputs, files and snapshots come and go
+  membrane::map_large_blocks();  // outputs, files and snapshots are large and short-lived
   try {
     app.parse(argc, argv);
     if (!config_file.empty()) {
-      // Once more, on top of the file.
+      // Applied again, to override the file.
       config = {};
       if (const membrane::Status read = read_config_file(config_file, config); !read)
         return complain(read.error());

@@ -1,4 +1,4 @@
-"""A service of its own for a test: started on a free port, asked over HTTP, stopped at the end.
+"""A service of its own for a test: started on a free port, queried over HTTP, stopped at the end.
 
 MEMBRANE_COMMAND names the command, as in cli/command_test.py.
 """
@@ -32,7 +32,7 @@ class Answer:
 
 
 class NotStarted(Exception):
-    """The service ended before it listened. `text` is what it said of that."""
+    """The service ended before it listened. `text` is its message."""
 
     def __init__(self, code, text):
         super().__init__(f"exit code {code}: {text}")
@@ -48,7 +48,7 @@ def name_of(pid):
 
 
 def children(pid):
-    """But for the process that makes kernel processes of Linux sandboxes."""
+    """Except the process that creates kernel processes of Linux sandboxes."""
     found = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/children") as file:
@@ -57,8 +57,8 @@ def children(pid):
 
 
 class Service:
-    """A running service. `token` is its owner's. Its state is in `state`, else in a directory of its own. `under` are the words
-    of a command that runs it, and becomes it."""
+    """A running service. `token` is its owner's. Its state is in `state`, or else in a directory of its
+    own. `under` is a command that runs it and becomes it."""
 
     def __init__(self, *flags, environment=None, state=None, under=()):
         self.log = tempfile.TemporaryFile(mode="w+")
@@ -118,7 +118,7 @@ class Service:
         return events
 
     def wait_for_event(self, name):
-        """Until the log has it; the entry."""
+        """Waits until the log has it; returns the entry."""
         while True:
             for line in self.log_text().splitlines():
                 if f'"event":"{name}"' in line:
@@ -131,7 +131,7 @@ class Service:
         return any(each["name"] == name for each in templates)
 
     def stop(self):
-        """Ends it as an operator does; its exit code."""
+        """Ends it as an operator does; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.process.stdout.close()
@@ -166,7 +166,7 @@ class ServiceTest(unittest.TestCase):
         cls.service.log.close()
 
     def refused(self, answer, status, code):
-        """The answer is an error of the service's form; gives the error."""
+        """Checks that the answer is an error in the service's form; returns the error."""
         self.assertEqual(answer.status, status, answer.body)
         error = answer.error
         self.assertEqual(set(error), {"code", "message", "hint", "request_id", "retryable"})

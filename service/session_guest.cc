@@ -37,7 +37,7 @@ ApiError file_error(const host::HostError& error, const std::string& path) {
 
 sandbox::Report invalid_report(const ApiError& error) {
   sandbox::Report report;
-  const bool is_lost = error.code == ApiCode::kConflict;  // nothing of the turn is wrong
+  const bool is_lost = error.code == ApiCode::kConflict;  // the turn itself is fine
   report.outcome = is_lost ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
   sandbox::ReportError& told = report.errors.emplace_back();
   told.code = name_of(error.code);
@@ -50,9 +50,9 @@ ApiError no_context(const std::string& id) {
   return {ApiCode::kNotFound, "the sandbox has no context " + id, "GET …/contexts lists them."};
 }
 
-// Nothing of it can be had again: a try later would say the same.
+// Nothing of it can be recovered: a later attempt would fail the same way.
 ApiError lost(const std::string& why) {
-  return {ApiCode::kConflict, "the sandbox is lost: " + why, "End it, and make another."};
+  return {ApiCode::kConflict, "the sandbox is lost: " + why, "End it, and create another."};
 }
 
 class SessionGuest final : public Guest {
@@ -80,7 +80,7 @@ class SessionGuest final : public Guest {
       contexts_.insert_or_assign(kept.id, std::move(context));
     }
     if (contexts_.contains("")) return {};
-    return refuse(ApiCode::kInvalidValue, "what was kept has no context of its own", "");
+    return refuse(ApiCode::kInvalidValue, "the saved state has no context of its own", "");
   }
 
   sandbox::Report exec(const GuestTurn& turn) override {
@@ -109,7 +109,7 @@ class SessionGuest final : public Guest {
     bounds_.watch(nullptr);
     if ((*context)->recorder) seal(**context, turn, report);
     if (!turn.environment.empty()) {
-      bounds_.allow();  // the turn is over, and this is no part of it
+      bounds_.allow();  // the turn is over, and this does not belong to it
       (void)change(**context, environment, spec_.environment);
     }
     return report;
@@ -225,10 +225,10 @@ class SessionGuest final : public Guest {
     std::string template_name;
     std::shared_ptr<SessionSource> source;
     std::unique_ptr<sandbox::ReceiptRecorder> recorder;  // null: its turns are not sealed
-    std::unique_ptr<sandbox::Session> session;           // after what its options refer to
+    std::unique_ptr<sandbox::Session> session;           // declared after what its options refer to
   };
 
-  // What one context has read counts for all: whoever uses them carries it from one to the other.
+  // What one context has read counts for all: a client can carry it from one to another.
   [[nodiscard]] sandbox::RunOptions options(const Context& context) {
     sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
     options.flows = flows_;
@@ -248,7 +248,7 @@ class SessionGuest final : public Guest {
   static Answer<void> check_seal(const Context& context, const GuestTurn& turn) {
     if ((context.recorder != nullptr) != (turn.seal != nullptr))
       return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
-                    "Make one with \"seal\": true: receipts are of a session from its first turn on.");
+                    "Create one with \"seal\": true: receipts cover a session from its first turn on.");
     if (context.recorder == nullptr) return {};
     if (const Status usable = context.recorder->usable(); !usable) {
       ApiError error = api_error(usable.error());
@@ -286,13 +286,13 @@ class SessionGuest final : public Guest {
     const auto found = contexts_.find(id);
     return found == contexts_.end() ? Answer<void>() : has_room_for(found->second, bytes);
   }
-  // Also of what failed, which may have done a part.
+  // Includes failures, which may have had a partial effect.
   void note(const std::string& id, sandbox::OwnerAct act) {
     const auto found = contexts_.find(id);
     if (found == contexts_.end() || !found->second.recorder || act.empty()) return;
     found->second.recorder->note(std::move(act));
   }
-  // Files of the owner have the real time where the program's have it.
+  // The owner's files have real times if the program's clock is real.
   void tell_time(const std::string& id) {
     constexpr uint64_t kNsInMs = 1'000'000;
     const auto context = find(id);
@@ -301,7 +301,7 @@ class SessionGuest final : public Guest {
     (void)(*context)->session->act_on_files({.act = wasi::FileAct::kTellTime, .path = {}, .time_ns = now_ns});
     note(id, {"time", std::to_string(now_ns)});
   }
-  // Empty for one that changes nothing.
+  // Empty if nothing changes.
   static sandbox::OwnerAct act_of(const wasi::FileRequest& request) {
     switch (request.act) {
       case wasi::FileAct::kMakeDirectory: return {"make_directory", request.path};
@@ -334,13 +334,13 @@ class SessionGuest final : public Guest {
     else return *std::move(done);
   }
 
-  // A file that is not in the context, and in another one.
+  // The file is not in this context, but in another one.
   ApiError with_other_contexts(ApiError error, const std::string& id, const std::string& path) {
     if (error.code != ApiCode::kNotFound) return error;
     for (const auto& [other, context] : contexts_) {
       if (other == id || !context.session->act_on_files({wasi::FileAct::kStat, path, "", false})) continue;
       error.hint =
-          (other.empty() ? "The context that is there from the start" : "The context " + other) +
+          (other.empty() ? "The default context" : "The context " + other) +
           " has a file of this name, and contexts have files of their own: read it with \"context\"" +
           (other.empty() ? " left out." : ": \"" + other + "\".");
       break;
@@ -348,7 +348,7 @@ class SessionGuest final : public Guest {
     return error;
   }
 
-  // By a turn of its own, which the program does not see.
+  // By a turn of its own, which the program does not notice.
   Answer<void> change(Context& context, const Environment& from, const Environment& to) {
     const auto code = code_to_change(context.source->language(), from, to);
     if (!code) return std::unexpected(code.error());
@@ -378,8 +378,8 @@ class SessionGuest final : public Guest {
   MakeSource make_source_;
   TurnBounds bounds_;
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
-  host::Approve approve_;                    // of the turn that runs
-  std::map<std::string, Context> contexts_;  // after the bounds, which their sessions borrow
+  host::Approve approve_;                    // of the running turn
+  std::map<std::string, Context> contexts_;  // declared after the bounds, which their sessions borrow
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A guest whose contexts are sessions of a language, wherever those run.
 //
-// Threads: as Guest.
+// Threads: as for Guest.
 #pragma once
 
 #include <functional>
@@ -14,23 +14,23 @@
 
 namespace membrane::service {
 
-// Makes the sessions of one language.
+// Creates the sessions of one language.
 class SessionSource {
  public:
   virtual ~SessionSource() = default;
 
   // "python", "js", …
   [[nodiscard]] virtual std::string language() const = 0;
-  // What its sessions begin from.
+  // The template from which its sessions start.
   [[nodiscard]] virtual const sandbox::Template& of() const = 0;
-  // As Session::create() and Session::restore().
+  // Like Session::create() and Session::restore().
   virtual Result<std::unique_ptr<sandbox::Session>> create(sandbox::RunOptions options) = 0;
   virtual Result<std::unique_ptr<sandbox::Session>> restore(std::span<const uint8_t> kept,
                                                             sandbox::RunOptions options) = 0;
 };
 
-// The source for contexts of one guest: the same place (a worker, this process) for all of them. Errors: those of
-// Guests::create().
+// The source for the contexts of one guest: the same place (a worker, this process) for all of them. Errors:
+// those of Guests::create().
 using MakeSource = std::function<Answer<std::shared_ptr<SessionSource>>(const std::string& template_name,
                                                                         const policy::Policy& policy)>;
 
@@ -38,27 +38,27 @@ Answer<std::unique_ptr<Guest>> make_session_guest(const GuestSpec& spec, MakeSou
 Answer<std::unique_ptr<Guest>> restore_session_guest(const GuestSpec& spec, MakeSource make_source,
                                                      const std::vector<KeptContext>& contexts);
 
-// The turn ran, and has no receipt: an error of the report, `unsealed`. Its outcome stays.
+// The turn ran and has no receipt: adds the error `unsealed` to the report. Its outcome stays.
 void tell_unsealed(const ApiError& why, sandbox::Report& report);
 
-// What all guests have: the budget of each turn, and the flag that ends it.
+// Shared by all guests: the budget of each turn, and the flag that ends it.
 class TurnBounds {
  public:
   explicit TurnBounds(const policy::Limits& limits)
       : limits_(limits), budget_(std::make_shared<policy::Budget>()) {}
 
   void set_limits(const policy::Limits& limits) { limits_ = limits; }
-  // Who hears of the http requests of the turn that comes; may be null.
+  // Observes the http requests of the next turn; may be null.
   void watch(host::EgressWatch* of_turn) { watch_.of_turn = of_turn; }
   void stop() { stop_ = true; }
   void allow() { stop_ = false; }
-  // What a turn may use from now on.
+  // Sets what a turn may use.
   void begin_turn(const GuestTurn& turn);
-  // Options that these bounds hold for. They are borrowed by the options.
+  // Options that use these bounds, which they borrow.
   [[nodiscard]] sandbox::RunOptions options(const policy::Policy& policy, const host::Secrets& secrets);
 
  private:
-  // Sessions outlive the turns whose requests are watched.
+  // Sessions outlive the turns whose requests are observed.
   struct Watch final : host::EgressWatch {
     uint64_t leaves(std::string_view method, std::string_view host, std::string& traceparent) override {
       return of_turn != nullptr ? of_turn->leaves(method, host, traceparent) : 0;

@@ -22,8 +22,8 @@ bool SimulatedDisk::begin(bool* partly) {
 }
 
 std::string SimulatedDisk::survived(const File& file) {
-  // What is synced and was not written again stays; after it comes what was written, a part of it, or zeros: the length
-  // was written, and the blocks were not.
+  // Synced data that was not written again stays; after it comes a part of what was written, or zeros: the
+  // length was written, and the blocks were not.
   const std::string kept = file.bytes.starts_with(file.synced) ? file.synced : std::string();
   const std::string rest = file.bytes.substr(kept.size());
   switch (random_() % 4) {
@@ -34,8 +34,8 @@ std::string SimulatedDisk::survived(const File& file) {
   }
 }
 
-// Each directory's names are those of the last sync, or those of a later moment: file systems keep the order of what they
-// did to names, but need not have written all of it.
+// Each directory's names are those of the last sync, or of a later moment: file systems keep the order of
+// changes of names, but need not have written all of them.
 void SimulatedDisk::restart() {
   power_until_ = fail_at_ = ~uint64_t{0};
   std::set<std::string> all = directories_;
@@ -148,7 +148,7 @@ Status SimulatedDisk::sync_file(const std::string& path) {
   const auto found = names_.find(path);
   if (found == names_.end()) return missing(path);
   if (!works && partly)
-    found->second->bytes = found->second->synced;  // as kernels do: what failed is dropped
+    found->second->bytes = found->second->synced;  // like kernels, drops data whose sync failed
   if (!works) return failed();
   found->second->synced = found->second->bytes;
   return {};

@@ -1,5 +1,5 @@
-// A disk in memory that fails at the call that a test names, and that loses power: what was not synced is then there, in
-// part there, or not there, as the seed decides.
+// A disk in memory that fails at the call that a test names, and that loses power: unsynced data is then
+// there, partly there, or missing, as the seed decides.
 //
 // Threads: any.
 #pragma once
@@ -19,15 +19,15 @@ class SimulatedDisk final : public Disk {
  public:
   explicit SimulatedDisk(uint64_t seed) : random_(seed) {}
 
-  // Calls that change or sync something count from 0.
+  // Calls that change or sync something are counted from 0.
   [[nodiscard]] uint64_t calls() const { return calls_; }
-  // That call fails, having done a part of it or nothing.
+  // Makes that call fail, with a partial effect or none.
   void fail_at(uint64_t call) { fail_at_ = call; }
-  // From that call on, all fail and nothing is done: the machine is off.
+  // From that call on, all calls fail without effect: the machine is off.
   void lose_power_at(uint64_t call) { power_until_ = call; }
   // The machine is on again, with what the disk has kept.
   void restart();
-  // Turns over one bit of it.
+  // Flips one bit of it.
   void damage(const std::string& path);
 
   Status write(const std::string& path, std::string_view bytes) override;
@@ -49,14 +49,14 @@ class SimulatedDisk final : public Disk {
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
 
-  // False: the call fails. `partly`: it has an effect all the same.
+  // False: the call fails. `partly`: it still has an effect.
   bool begin(bool* partly = nullptr);
   bool coin() { return (random_() & 1) != 0; }
   static std::unexpected<Error> failed() { return fail(ErrorCode::kUnavailable, "the disk failed"); }
   static std::unexpected<Error> missing(const std::string& path) {
     return fail(ErrorCode::kNotFound, "there is no " + path);
   }
-  // What of the bytes reached the disk.
+  // The bytes that reached the disk.
   std::string survived(const File& file);
 
   std::mt19937_64 random_;

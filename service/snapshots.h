@@ -1,5 +1,5 @@
-// Sandboxes as they stood at one moment, kept until their owner removes them; those that were given a name are templates of
-// the tenant.
+// Sandboxes in their state at one moment, kept until their owner removes them; a snapshot with a name is a
+// template of the tenant.
 //
 // Threads: any.
 #pragma once
@@ -19,9 +19,9 @@ namespace membrane::service {
 struct SnapshotInfo {
   std::string id;
   std::string tenant;
-  std::string sandbox;        // that it is of
-  std::string template_name;  // that the sandbox was made of
-  std::string name;           // that it was promoted to; "": none
+  std::string sandbox;        // the sandbox that it was taken of
+  std::string template_name;  // the sandbox's template
+  std::string name;           // the template's name, if promoted; "": none
   int64_t created_at_ms = 0;
   uint64_t size_bytes = 0;
 };
@@ -32,11 +32,11 @@ struct Snapshot {
 
 class Snapshots {
  public:
-  // Both are borrowed. `state`: where they outlive the service; null: nowhere.
+  // Both are borrowed. `state`: where they are stored beyond the service's end; null: nowhere.
   explicit Snapshots(Images& images, State* state = nullptr, size_t most_of_tenant = 1'000)
       : images_(images), state_(state), most_of_tenant_(most_of_tenant) {}
 
-  // Those of the service before; takes a reference to each image. Gives sentences about what is damaged, which stays and
+  // Those of the service before; takes a reference to each image. Returns sentences about what is damaged, which stays and
   // cannot be used. Errors: as State.
   Result<std::vector<std::string>> load();
 

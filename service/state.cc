@@ -196,7 +196,7 @@ std::unexpected<Error> State::Database::error(int code) const {
                   "End it, or give this one another --state DIRECTORY.");
     case SQLITE_FULL:
       return fail(ErrorCode::kExhausted, "no room to write " + why,
-                  "Make room on the disk that holds the service's state.");
+                  "Free space on the disk that holds the service's state.");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return fail(ErrorCode::kInvalidInput, "the service's database is damaged: " + why,

@@ -1,11 +1,11 @@
-// What the service keeps on the disk beside images: tokens, sandboxes, snapshots, named templates, secrets, idempotency
-// keys, and what each tenant has used. A database of SQLite, `state.db`, that one service uses at a time.
+// What the service stores on disk besides images: tokens, sandboxes, snapshots, named templates, secrets,
+// idempotency keys, and each tenant's usage. A SQLite database, `state.db`, that one service uses at a time.
 //
-// Each call is one transaction: all of it, or nothing. When it returns, what it did has the hold that was asked for.
-// What is written here after an image's file (image_files.h) may name it.
+// Each call is one transaction: all of it, or nothing. When it returns, its changes have the requested
+// durability. Rows that are written after an image's file (image_files.h) may name it.
 //
-// Errors of all: kUnavailable for what the system refuses, kExhausted for a full disk, kInvalidInput for a database that
-// is damaged.
+// Errors of all: kUnavailable for what the system refuses, kExhausted for a full disk, kInvalidInput for a
+// damaged database.
 //
 // Threads: any.
 #pragma once
@@ -22,10 +22,10 @@
 
 namespace membrane::service {
 
-// What a change outlives. The first costs microseconds, the second waits for the disk.
+// What a change survives. The first costs microseconds, the second waits for the disk.
 enum class Hold : uint8_t {
-  kCrash,     // the end of this process, however it ends
-  kPowerCut,  // that of the machine, too
+  kCrash,     // the end of this process, in any way
+  kPowerCut,  // a power failure
 };
 
 struct SandboxRow {
@@ -36,17 +36,17 @@ struct SandboxRow {
   std::map<std::string, std::string> environment = {};
   int64_t created_at_ms = 0, last_used_at_ms = 0, expires_at_ms = 0;
   std::optional<uint64_t> idle_timeout_s = {};
-  // "live": in a process's memory; "paused", by its owner, and "parked", at the end of a service: in `images`; "lost":
-  // gone, for `reason`.
+  // "live": in a process's memory; "paused" by its owner, and "parked" at the end of a service: in `images`;
+  // "lost": gone, for `reason`.
   std::string state = "live";
   std::string reason = {};
-  std::string kept = {};                 // when it is in images: what is kept of it, as its writer has it
-  std::vector<std::string> images = {};  // hashes of those that `kept` names
+  std::string kept = {};                 // if in images: its record, in its writer's format
+  std::vector<std::string> images = {};  // hashes of the images in `kept`
 };
 
 struct SnapshotRow {
   std::string id, tenant, template_name;
-  std::string sandbox;  // that it was taken of
+  std::string sandbox;  // the sandbox that it was taken of
   std::string policy_json = "{}";
   std::map<std::string, std::string> metadata = {};
   int64_t created_at_ms = 0;
@@ -62,7 +62,7 @@ struct TemplateRow {
 struct TokenRow {
   std::string hash, id, tenant, name;
   std::vector<std::string> scopes;
-  std::map<std::string, uint64_t> quotas = {};  // by the names of quotas.def
+  std::map<std::string, uint64_t> quotas = {};  // by the names in quotas.def
   int64_t created_at_ms = 0;
   std::optional<int64_t> expires_at_ms = {};
 };
@@ -79,13 +79,13 @@ struct SecretRow {
   int64_t updated_at_ms = 0;
 };
 
-// An answer that the same request gets again.
+// A stored answer that the same request gets again.
 struct AnswerRow {
   std::string tenant, key;
-  std::string request_hash;  // of what was asked, so that a key is of one request
+  std::string request_hash;  // of the request, so that a key belongs to one request
   int64_t created_at_ms = 0;
   uint64_t size_bytes = 0;  // of the answer
-  std::string answer = {};  // as its writer has it; "": it is not kept
+  std::string answer = {};  // in its writer's format; "": not kept
 };
 
 // A receipt of an exec; both of its texts are images.
@@ -94,38 +94,37 @@ struct ReceiptRow {
   std::string digest;
   std::string image, private_image;  // hashes
   uint64_t size_bytes = 0, private_size_bytes = 0;
-  std::string context = {};  // "": the one that is there from the start
-  uint64_t turn = 0;         // in its context, from 1; 0 of a run
+  std::string context = {};  // "": the one that exists from the start
+  uint64_t turn = 0;         // in its context, from 1; 0 for a run
   int64_t made_at_ms = 0;
 };
 
 class State {
  public:
-  // In a directory that is there. `vfs`: SQLite's, null for the usual one. Errors: also kInvalidArgument when another
-  // service uses it; kUnsupported when a later version of Membrane has written it.
+  // The directory must exist. `vfs`: SQLite's, null for the default. Errors: also kInvalidArgument when
+  // another service uses it; kUnsupported when a later version of Membrane wrote it.
   static Result<std::unique_ptr<State>> open(const std::string& directory, const char* vfs = nullptr);
   ~State();
 
-  // Puts one, or replaces that of the same id or name; removing one that there is not is no error.
+  // Inserts a row, or replaces the one with the same id or name; removing a missing one is not an error.
   Status put(const SandboxRow& row, Hold hold);
-  // One that there is not stays so, in both. What of it can change: all but whose it is, what it is made of, and since
-  // when.
+  // Does not insert missing rows. Changes everything except the tenant, the template and the creation time.
   Status update(const SandboxRow& row, Hold hold);
-  // Its labels, metadata and times alone.
+  // Changes only its labels, metadata and times.
   Status update_facts(const SandboxRow& row, Hold hold);
-  // "live", or "lost" for a reason: it is in no images any more.
+  // "live", or "lost" for a reason: it is no longer in images.
   Status settle_sandbox(const std::string& id, const std::string& state, const std::string& reason,
                         Hold hold);
   Status remove_sandbox(const std::string& id, Hold hold);
   [[nodiscard]] Result<std::vector<SandboxRow>> sandboxes();
-  // Those that are live become lost; those whose time is over by then go. For the start of a service.
+  // Marks live sandboxes as lost; removes those whose time is over. For the start of a service.
   Status settle_sandboxes(int64_t now_ms, const std::string& reason);
 
   Status put(const SnapshotRow& row);
   // Errors: kDenied while a template is made of it.
   Status remove_snapshot(const std::string& id);
   [[nodiscard]] Result<std::vector<SnapshotRow>> snapshots();
-  // The snapshot must be there: kNotFound.
+  // The snapshot must exist: kNotFound.
   Status put(const TemplateRow& row);
   Status remove_template(const std::string& tenant, const std::string& name);
   [[nodiscard]] Result<std::vector<TemplateRow>> templates();
@@ -136,16 +135,16 @@ class State {
 
   Status put(const ReceiptRow& row);
   Status remove_receipts(const std::string& sandbox);
-  // Those of sandboxes that there are not any more go.
+  // Removes those of sandboxes that no longer exist.
   Status settle_receipts();
-  // All, as they were put.
+  // All rows, in insertion order.
   [[nodiscard]] Result<std::vector<ReceiptRow>> receipts();
 
   Status put(const SecretRow& row);
   Status remove_secret(const std::string& tenant, const std::string& name);
   [[nodiscard]] Result<std::vector<SecretRow>> secrets();
 
-  // Adds to what is there.
+  // Adds to the stored values.
   Status add(const std::vector<UsageRow>& used);
   [[nodiscard]] Result<std::vector<UsageRow>> usage(int64_t from_day);
 

@@ -1,4 +1,4 @@
-"""What the service keeps: through restarts, kill -9 at any moment, and damage to its files."""
+"""What the service stores: through restarts, kill -9 at any moment, and damage to its files."""
 
 import http.server
 import json
@@ -135,7 +135,8 @@ class State(Restarts):
         self.assertEqual(events, ["service.started", "sandbox.created", "exec.ended", "audit.cut", "service.started"])
 
     def test_kill_at_any_moment(self):
-        """Whatever was answered holds after it; the state is whole, and nothing else is left in its directory."""
+        """Whatever was answered survives; the state is intact, and nothing else is left in its
+        directory."""
         chance = random.Random(int(os.environ.get("MEMBRANE_TEST_SEED", "1")))
         tokens, removed = {}, set()
         for _ in range(ROUNDS):
@@ -182,7 +183,8 @@ class State(Restarts):
 
 
 class Kept(Restarts):
-    """What was paused, promised or sealed is there for the next service, however the one before ended."""
+    """What was paused, promised or sealed is there for the next service, however the previous one
+    ended."""
 
     LANGUAGE = "python"
 
@@ -392,7 +394,8 @@ class Kept(Restarts):
         self.refuses_to_start("secrets.key", "hint:")
 
     def test_killed_at_any_moment(self):
-        """Whatever was answered holds; a pause, snapshot or resume that was not answered is done whole, or not at all."""
+        """Whatever was answered survives; an unanswered pause, snapshot or resume is done completely, or
+        not at all."""
         chance = random.Random(int(os.environ.get("MEMBRANE_TEST_SEED", "1")))
         for _ in range(ROUNDS // 2):
             service = self.start()
@@ -438,7 +441,7 @@ class Kept(Restarts):
 
 
 class Parked(ServiceTest):
-    """Sandboxes that nobody uses have no process, and nobody notices."""
+    """Unused sandboxes have no process, and nobody notices."""
 
     FLAGS = ("--park-after", "1", "--resident", "1")
 

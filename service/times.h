@@ -1,4 +1,4 @@
-// Moments as JSON has them.
+// Times in JSON.
 //
 // Threads: pure.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace membrane::service {
 
-// RFC 3339 in UTC, to the millisecond: "2026-07-28T09:30:00.125Z". Of milliseconds since 1970.
+// RFC 3339 in UTC, to the millisecond: "2026-07-28T09:30:00.125Z". From milliseconds since 1970.
 std::string iso_time(int64_t ms);
 
 // By the system's clock, since 1970.

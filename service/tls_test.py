@@ -1,5 +1,5 @@
-"""HTTPS: every interface and client over it, and what is refused. Certificates are made by `openssl`; without it all is
-skipped."""
+"""HTTPS: every interface and client over it, and what is refused. `openssl` makes the certificates;
+without it everything is skipped."""
 
 import contextlib
 import http.client
@@ -216,7 +216,7 @@ class Refused(unittest.TestCase):
 
 
 class Start(unittest.TestCase):
-    """Files of certificates and keys that are none."""
+    """Invalid certificate and key files."""
 
     def refused(self, certificate_file, key_file, *words):
         flags = [word for name, file in (("--tls-certificate", certificate_file), ("--tls-key", key_file)) if file

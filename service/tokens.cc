@@ -36,7 +36,7 @@ Result<std::string> owner_token(DurableFiles& files) {
   const auto kept = files.read(kOwnerTokenFile, 1'000);
   if (kept && is_token(trimmed(*kept))) return std::string(trimmed(*kept));
   if (kept || kept.error().code == ErrorCode::kTooLong)
-    return fail(ErrorCode::kInvalidInput, std::string("the file ") + kOwnerTokenFile + " holds no token",
+    return fail(ErrorCode::kInvalidInput, std::string("the file ") + kOwnerTokenFile + " contains no token",
                 "Bring it back from a backup, or remove it: the service then makes a new one.");
   if (kept.error().code != ErrorCode::kNotFound) return std::unexpected(kept.error());
   const std::string token = new_id(kTokenPrefix);

@@ -1,8 +1,8 @@
-// Who may ask for what: bearer tokens with scopes and an end. A token is shown once, when it is made; what is kept is
-// its SHA-256. It has 160 bits of randomness, so nothing slower is needed.
+// Authentication: bearer tokens with scopes and an expiry. A token is shown once, when it is created; only
+// its SHA-256 is stored. It has 160 bits of randomness, so no slower hash is needed.
 //
-// With a State they are kept on the disk; each change is there before it is answered. The owner's token is not among them:
-// it is in a file that only its user can read, and stays the same as long as the file is there.
+// With a State they are stored on disk; each change is stored before it is answered. The owner's token is not
+// among them: it is in a file that only its user can read, and stays the same as long as the file exists.
 //
 // Threads: any.
 #pragma once
@@ -25,12 +25,12 @@
 
 namespace membrane::service {
 
-// What a token can allow; "admin" allows all.
+// The scopes; "admin" allows everything.
 inline constexpr std::string_view kScopes[] = {"admin",      "sandboxes:read", "sandboxes:write", "exec",
                                                "files:read", "files:write",    "policy:widen",    "secrets",
                                                "logs",       "approve"};
 
-// Who asks: sandboxes belong to the tenant.
+// The caller: sandboxes belong to the tenant.
 struct Caller {
   std::string tenant;
   std::string token_id;
@@ -48,32 +48,32 @@ struct TokenInfo {
   std::vector<std::string> scopes;
   int64_t created_at_ms = 0;
   std::optional<int64_t> expires_at_ms = {};
-  Quotas quotas = {};  // of its tenant; where several tokens of a tenant name one, the smallest counts
+  Quotas quotas = {};  // its tenant's; if several tokens name a quota, the smallest counts
 };
 
 class Tokens {
  public:
   // In memory only.
   Tokens() = default;
-  // Those that `state` has, which is borrowed. Errors: as State.
+  // Loads the tokens from `state`, which is borrowed. Errors: those of State.
   static Result<std::unique_ptr<Tokens>> open(State& state);
 
   struct Made {
     TokenInfo info;
-    std::string token;  // the only time that it is seen
+    std::string token;  // shown only here
   };
-  // Errors: kUnavailable without libcrypto; kInvalidArgument for a scope that is none.
+  // Errors: kUnavailable without libcrypto; kInvalidArgument for an unknown scope.
   Result<Made> make(TokenInfo wanted, int64_t now_ms);
-  // One for `info`, which is not kept on the disk. Errors: kUnavailable without libcrypto.
+  // Adds a token for `info`, which is not stored on disk. Errors: kUnavailable without libcrypto.
   Status add(std::string_view token, TokenInfo info);
-  // Who shows this token. Errors: kUnauthorized.
+  // The caller with this token. Errors: kUnauthorized.
   [[nodiscard]] Answer<Caller> find(std::string_view token, int64_t now_ms) const;
-  // Whether there is still a token of this id.
+  // Whether a token of this id still exists.
   [[nodiscard]] bool has(std::string_view id, int64_t now_ms) const;
   [[nodiscard]] std::vector<TokenInfo> list() const;
-  // False when there is none. Errors: as State; then it is there still.
+  // False when there is none. Errors: those of State; then it still exists.
   Result<bool> remove(std::string_view id);
-  // What the tokens of a tenant name.
+  // The quotas that a tenant's tokens name.
   [[nodiscard]] Quotas quotas_of(std::string_view tenant) const;
 
  private:
@@ -82,7 +82,8 @@ class Tokens {
   std::map<std::string, TokenInfo, std::less<>> by_hash_;
 };
 
-// The owner's token: of the file `owner.token`, which is made when it is not there. Errors: kInvalidInput for a file that
+// The owner's token from the file `owner.token`, which is created if missing. Errors: kInvalidInput for a
+// file with other contents; those of Disk.
 // holds something else; as Disk.
 inline constexpr const char* kOwnerTokenFile = "owner.token";
 inline constexpr const char* kOwnerTokenId = "owner";

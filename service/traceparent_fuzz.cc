@@ -1,4 +1,4 @@
-// A request's traceparent of any text: what is taken can be written and read again.
+// Arbitrary text as a request's traceparent: a valid one can be written and read again.
 
 #include <cstddef>
 #include <cstdint>

@@ -20,7 +20,7 @@ constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 std::string random_hex(size_t bytes) {
   uint8_t random[16] = {};
-  do {  // an id of zeros is none
+  do {  // an id of zeros is invalid
     size_t filled = 0;
     while (filled < bytes)
       if (const ssize_t got = getrandom(random + filled, bytes - filled, 0); got > 0)
@@ -133,8 +133,8 @@ std::shared_ptr<host::EgressWatch> trace_egress(Traces& traces, const std::strin
 Result<std::unique_ptr<Traces>> Traces::start(const std::string& endpoint, Log& log) {
   MEMBRANE_TRY(curl());
   if (!endpoint.starts_with("http://") && !endpoint.starts_with("https://"))
-    return fail(ErrorCode::kInvalidArgument, "traces.endpoint is no URL of HTTP: " + endpoint,
-                "Give one like http://127.0.0.1:4318/v1/traces.");
+    return fail(ErrorCode::kInvalidArgument, "traces.endpoint is not an HTTP URL: " + endpoint,
+                "Use one like http://127.0.0.1:4318/v1/traces.");
   std::unique_ptr<Traces> traces(new Traces(endpoint, log));
   traces->thread_ = std::thread([self = traces.get()] { self->work(); });
   return traces;
@@ -172,9 +172,9 @@ void Traces::work() {
         all.pop_front();
       }
       const bool sent = send(some);
-      if (!sent && !has_failed_)  // said once, until it works again
+      if (!sent && !has_failed_)  // logged once, until it works again
         log_.write(Level::kWarning, "traces",
-                   {{"why", std::string_view("the collector does not take them")}});
+                   {{"why", std::string_view("the collector does not accept them")}});
       has_failed_ = !sent;
       if (!sent) break;
     }

@@ -1,7 +1,7 @@
-// Traces: a span for each request, sent to a collector as OTLP in JSON over HTTP. A request's traceparent (W3C Trace
-// Context) says which trace it is of, and its answer's names the span.
+// Traces: a span for each request, sent to a collector as OTLP in JSON over HTTP. A request's traceparent
+// (W3C Trace Context) names the trace that it belongs to, and its answer names the span.
 //
-// Spans wait in a queue of bounded length, and are sent by a thread of their own: no request waits for a collector, and one
+// Spans wait in a bounded queue, and a separate thread sends them: no request waits for a collector, and one
 // that does not answer costs the oldest spans.
 //
 // Threads: any.
@@ -29,44 +29,45 @@ struct TraceContext {
   bool is_sampled = true;
 };
 
-// Nothing for a text that is none; then the trace begins here.
+// Nothing for an invalid text; then the trace begins here.
 std::optional<TraceContext> read_traceparent(std::string_view text);
 std::string traceparent(const TraceContext& context);
 
 struct Span {
   TraceContext context;
-  std::string parent_id;  // "": the trace begins with it
+  std::string parent_id;  // "": the root of a trace
   std::string name;       // "POST /v1/sandboxes"
   int64_t began_ms = 0;   // since 1970
   uint64_t took_us = 0;
-  int status = 0;  // of the answer; 0: none came
+  int status = 0;  // of the answer; 0: none
   std::string request_id;
-  // Of a request that a program sent, as its policy has them; "" of one that the service answered.
+  // For a request that a program sent, as its policy names them; "" for one that the service answered.
   std::string sent_method = {}, sent_host = {};
 };
 
-// A span of the request's trace, or of a new one, with an id of its own. `given` is the request's traceparent, or "".
+// A span in the request's trace, or in a new one, with an id of its own. `given` is the request's
+// traceparent, or "".
 Span begin_span(std::string_view given);
-// The span that begin_span() has begun for a request with `given`, by its own traceparent.
+// The span that begin_span() started for a request with `given`, by its own traceparent.
 Span resume_span(std::string_view own, std::string_view given);
 
 class Traces;
-// Traces the http requests of one exec as children of the span whose traceparent is given; null for one that is none. Those that
-// are not over yet are at most a thousand. `traces` is borrowed.
+// Traces the http requests of one exec as children of the span with this traceparent; null for an invalid
+// one. At most a thousand requests may be open. `traces` is borrowed.
 std::shared_ptr<host::EgressWatch> trace_egress(Traces& traces, const std::string& parent);
 
 class Traces {
  public:
   static constexpr size_t kMostWaiting = 2'000, kMostInOne = 500;
 
-  // Borrows the log. Errors: kUnsupported without libcurl; kInvalidArgument for what is no URL of HTTP.
+  // Borrows the log. Errors: kUnsupported without libcurl; kInvalidArgument for anything but an HTTP URL.
   static Result<std::unique_ptr<Traces>> start(const std::string& endpoint, Log& log);
-  // Sends what waits, within some seconds.
+  // Sends the waiting spans, within some seconds.
   ~Traces();
 
   void add(Span span);
 
-  // The request's body, for spans of this service.
+  // The request body for spans of this service.
   static std::string json_of(const std::deque<Span>& spans);
 
  private:

@@ -1,5 +1,5 @@
-// What Sandboxes asks and reports while it works: quotas, records on the disk, measures, the audit log. Sandboxes does
-// without one; each function does nothing unless it is overridden.
+// What Sandboxes queries and reports while it works: quotas, records on disk, metrics, the audit log. It is
+// optional; each function does nothing unless it is overridden.
 //
 // Threads: any. Nothing here may call Sandboxes.
 #pragma once
@@ -34,30 +34,30 @@ class Watcher {
  public:
   virtual ~Watcher() = default;
 
-  // Asked for under locks of Sandboxes: must be quick.
+  // Called under locks of Sandboxes: must be quick.
   [[nodiscard]] virtual Quotas quotas_of(const std::string& /*tenant*/) { return {}; }
-  // Before an exec is queued. Errors: kQuotaExceeded; kTooManyRequests while those that run hold what is left.
+  // Before an exec is queued. Errors: kQuotaExceeded; kTooManyRequests while running execs hold what is left.
   virtual Answer<void> may_exec(const std::string& /*tenant*/) { return {}; }
-  // Before one begins: the fuel that it may use, of the `wanted` that its policy allows, which is held for it until
-  // exec_ended(). Nothing: no quota bounds it. Errors: as may_exec().
+  // Before one begins: the fuel that it may use, of the `wanted` that its policy allows, which is held for it
+  // until exec_ended(). Nothing: no quota bounds it. Errors: those of may_exec().
   virtual Answer<std::optional<uint64_t>> hold_fuel(const std::string& /*tenant*/, uint64_t /*wanted*/) {
     return std::nullopt;
   }
 
-  // Before anybody hears of the sandbox, or of its change: an error undoes it.
+  // Before the sandbox, or its change, is published: an error undoes it.
   virtual Answer<void> created(const std::string& /*tenant*/, const SandboxInfo& /*sandbox*/,
                                const policy::Policy& /*policy*/, uint64_t /*took_us*/) {
     return {};
   }
   virtual Answer<void> changed(const std::string& /*tenant*/, const SandboxInfo& /*sandbox*/) { return {}; }
-  // It is in images from now on, or has changed there. Its end may come before; then it stays ended.
+  // It is in images from now on, or has changed there. It may already have ended; then it stays ended.
   virtual Answer<void> kept(const KeptSandbox& /*sandbox*/) { return {}; }
-  // It is in memory again, and its images go.
+  // It is in memory again, and its images are released.
   virtual Answer<void> resumed(const std::string& /*tenant*/, const std::string& /*sandbox*/) { return {}; }
   virtual void ended(const std::string& /*tenant*/, const std::string& /*sandbox*/, EndReason /*why*/) {}
   virtual void exec_ended(const ExecFacts& /*facts*/, const sandbox::Report& /*report*/) {}
 
-  // Of a sandbox that there is not any more, as far as it is known; "" else.
+  // For a sandbox that no longer exists: why, as far as it is known; otherwise "".
   [[nodiscard]] virtual std::string why_gone(const std::string& /*tenant*/, const std::string& /*sandbox*/) {
     return {};
   }

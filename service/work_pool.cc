@@ -27,7 +27,7 @@ void WorkPool::push(const std::string& owner, Task task) {
   if (ends_ || idle_ >= queued_ || threads_.size() >= bounds_.threads) return;
   try {
     threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {  // there can be no more threads: those that there are do it
+  } catch (const std::system_error&) {  // no more threads can be created: the existing ones do it
   }
 }
 

@@ -1,5 +1,5 @@
-// The same random operations on files of a program's own, on a granted directory of the host, and on a model that
-// is nothing but names and texts: the same answers from all three.
+// Runs the same random operations on a program's own files, on a granted directory of the host, and on a model that
+// is only a map from names to texts, and expects the same results from all three.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -32,7 +32,7 @@ class Model {
     const Errno found = find(path);
     if (found != Errno::kSuccess) return found;
     if (directories_.contains(path)) return Errno::kIsdir;
-    if (text.empty()) return Errno::kSuccess;  // which makes no file longer
+    if (text.empty()) return Errno::kSuccess;  // an empty write does not extend a file
     std::string& file = files_[path];
     if (file.size() < offset + text.size()) file.resize(offset + text.size(), '\0');
     file.replace(offset, text.size(), text);
@@ -74,7 +74,7 @@ class Model {
     return Errno::kSuccess;
   }
   Errno rename(const std::string& from, const std::string& to);
-  // As Program::names() says it.
+  // The same format as Program::names().
   [[nodiscard]] std::vector<std::string> names(const std::string& path) const {
     std::set<std::string> found;
     const std::string above = path + "/";
@@ -135,14 +135,14 @@ Errno Model::rename(const std::string& from, const std::string& to) {
   return Errno::kSuccess;
 }
 
-// What an operation gave, in one line.
+// The result of an operation, in one line.
 struct Step {
   int operation;
   std::string path, other, text;
   size_t number;
 };
 
-std::string told(Errno code, const std::string& more = {}) {
+std::string outcome(Errno code, const std::string& more = {}) {
   if (code != Errno::kSuccess) return std::string(name_of(code));
   if (more.size() < 200) return "ESUCCESS " + more;
   return "ESUCCESS " + std::to_string(more.size()) + " bytes, hash " +
@@ -158,18 +158,18 @@ std::string joined(const std::vector<std::string>& names) {
 std::string on_model(Model& model, const Step& step) {
   std::string text;
   switch (step.operation) {
-    case 0: return told(model.put(step.path, step.text));
-    case 1: return told(model.append(step.path, step.text));
-    case 2: return told(model.write_at(step.path, step.number, step.text));
-    case 3: return told(model.resize(step.path, step.number));
+    case 0: return outcome(model.put(step.path, step.text));
+    case 1: return outcome(model.append(step.path, step.text));
+    case 2: return outcome(model.write_at(step.path, step.number, step.text));
+    case 3: return outcome(model.resize(step.path, step.number));
     case 4: {
       const Errno code = model.get(step.path, text);
-      return told(code, text);
+      return outcome(code, text);
     }
-    case 5: return told(model.mkdir(step.path));
-    case 6: return told(model.rmdir(step.path));
-    case 7: return told(model.unlink(step.path));
-    case 8: return told(model.rename(step.path, step.other));
+    case 5: return outcome(model.mkdir(step.path));
+    case 6: return outcome(model.rmdir(step.path));
+    case 7: return outcome(model.unlink(step.path));
+    case 8: return outcome(model.rename(step.path, step.other));
     default: return model.is_directory(step.path) ? joined(model.names(step.path)) : "no directory";
   }
 }
@@ -178,16 +178,16 @@ std::string on_program(Program& program, const std::string& root, const Step& st
   const std::string path = root + step.path;
   const auto with = [&](uint32_t flags, uint32_t fd_flags, auto act) {
     const int64_t file = program.open(path, flags, Program::kReadWrite, fd_flags);
-    if (file < 0) return told(program.error);
+    if (file < 0) return outcome(program.error);
     const Errno code = act(static_cast<uint32_t>(file));
     program.close(static_cast<uint32_t>(file));
-    return told(code);
+    return outcome(code);
   };
   const auto write = [&](uint32_t file) {
     return program.write(file, step.text) < 0 ? program.error : Errno::kSuccess;
   };
   switch (step.operation) {
-    case 0: return told(program.put(path, step.text));
+    case 0: return outcome(program.put(path, step.text));
     case 1: return with(0, fdflag::kAppend, write);
     case 2:
       return with(0, 0, [&](uint32_t file) {
@@ -199,12 +199,12 @@ std::string on_program(Program& program, const std::string& root, const Step& st
                   [&](uint32_t file) { return program.call("fd_filestat_set_size", {file, step.number}); });
     case 4: {
       const std::string text = program.get(path);
-      return told(program.error, text);
+      return outcome(program.error, text);
     }
-    case 5: return told(program.mkdir(path));
-    case 6: return told(program.rmdir(path));
-    case 7: return told(program.unlink(path));
-    case 8: return told(program.rename(path, root + step.other));
+    case 5: return outcome(program.mkdir(path));
+    case 6: return outcome(program.rmdir(path));
+    case 7: return outcome(program.unlink(path));
+    case 8: return outcome(program.rename(path, root + step.other));
     default: {
       const auto names = program.names(path);
       return program.error == Errno::kSuccess ? joined(names) : "no directory";
@@ -223,7 +223,7 @@ Step random_step(std::mt19937& random) {
   };
   Step step{static_cast<int>(pick(10)), path(), path(),
             std::string(pick(40), static_cast<char>('a' + pick(26))), pick(200)};
-  // Now and then across the border of two pieces.
+  // Occasionally across the boundary between two pieces.
   if (pick(20) == 0) step.number = (64 << 10) - 10 + pick(20);
   return step;
 }

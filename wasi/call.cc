@@ -1,4 +1,4 @@
-// The one path of every call: price, function, errno.
+// The single entry of every call: price, function, errno.
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -20,7 +20,7 @@ uint64_t bytes_before(const Function& function, const Call& call) {
         bytes = total_bytes(*pieces);
       break;
   }
-  // No more than a call can have that is not refused for its pointers.
+  // At most what a call can have without being refused for its pointers.
   return std::min(bytes, call.memory.size());
 }
 
@@ -34,7 +34,7 @@ Done perform(FunctionId id, Call& call) {
   return fail(Errno::kNosys);
 }
 
-// What cannot be had for lack of memory is ENOMEM; whatever else the World's functions throw is its own trouble.
+// Running out of memory is ENOMEM; other exceptions from the World's functions propagate.
 Done perform_safely(FunctionId id, Call& call) {
   try {
     return perform(id, call);
@@ -106,7 +106,7 @@ Answer<Walked> Call::walk_to(const At& at, LastLink last) {
   guest.owe(steps * kStepFuel);
   const bool is_missing = walked ? !walked->found : walked.error() == Errno::kNoent;
   if (is_missing && at.place.inode == FileTree::kRoot) {
-    // Below a directory that is there, it is just a file that is not.
+    // Below an existing directory, it is just a missing file.
     const std::string_view first = std::string_view(at.path).substr(0, at.path.find('/'));
     const bool is_known = first == "." || first == ".." || state.files->child(FileTree::kRoot, first) != 0;
     const bool is_made_in_memory = walked && at.to_write;
@@ -116,7 +116,7 @@ Answer<Walked> Call::walk_to(const At& at, LastLink last) {
 }
 
 Done write_stat(const Call& call, uint32_t at, const FileStat& stat) {
-  // The number of links has 32 bits in the older structure, which moves what follows it.
+  // In the older structure the number of links has 32 bits, which shifts the later fields.
   const bool is_unstable = call.abi == Abi::kUnstable;
   const auto to = call.memory.bytes(at, is_unstable ? FileStat::kUnstableBytes : FileStat::kBytes);
   if (!to) return fail(to.error());
@@ -142,7 +142,7 @@ uint64_t new_file_time_ns(Call& call) {
   State& state = call.state;
   if (state.grants.time.real && state.world.broker != nullptr) {
     call.guest.owe(kWorldFuel);
-    (void)state.read_real_clock();  // else it is as it was
+    (void)state.read_real_clock();  // on failure the clock stays as it was
   }
   return state.file_time_ns();
 }

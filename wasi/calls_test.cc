@@ -1,4 +1,4 @@
-// Clocks, waiting, rights, quotas, and what hostile arguments do.
+// Clocks, waiting, rights, quotas, and hostile arguments.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -121,7 +121,7 @@ TEST(WasiPoll, ASleepMovesTheVirtualClockAndTakesNoTime) {
   Program program;
   EXPECT_EQ(poll(program, {{7, 0, 1, 3'600 * kSecond}}), (std::vector<Seen>{{7, Errno::kSuccess, 0, 0, 0}}));
   EXPECT_EQ(now(program, ClockId::kMonotonic), 3'601 * kSecond);
-  // An absolute time, by another clock; the longer wait is not over.
+  // An absolute time on another clock; the longer wait is not over.
   const uint64_t wanted = now(program, ClockId::kRealtime) + kSecond;
   EXPECT_EQ(poll(program, {{1, 0, 0, wanted, 1}, {2, 0, 1, 5 * kSecond}}).size(), 1u);
   EXPECT_EQ(now(program, ClockId::kRealtime), wanted);
@@ -236,7 +236,7 @@ TEST(WasiDescriptors, AreBounded) {
   for (uint32_t i = 4; i < kMaxDescriptors; ++i) ASSERT_EQ(program.open("tmp/a"), i);
   EXPECT_EQ(program.open("tmp/a"), -1);
   EXPECT_EQ(program.error, Errno::kMfile);
-  // Nothing is made for which there is no descriptor.
+  // Nothing is created without a free descriptor.
   EXPECT_EQ(program.open("tmp/new", oflag::kCreat, Program::kReadWrite), -1);
   EXPECT_EQ(program.stat("tmp/new").size, 0u);
   EXPECT_EQ(program.error, Errno::kNoent);
@@ -254,7 +254,7 @@ TEST(WasiDescriptors, RightsAreOnlyEverFewer) {
   EXPECT_EQ(program.call("fd_fdstat_set_rights", {file, 0, 0}), Errno::kSuccess);
   program.read(file);
   EXPECT_EQ(program.error, Errno::kNotcapable);
-  // A directory hands on no more than it may.
+  // A directory passes on no more rights than it has.
   const auto directory = static_cast<uint32_t>(program.open("tmp", oflag::kDirectory, kDirectoryRights));
   EXPECT_EQ(program.call("fd_fdstat_set_rights", {directory, right::kPathOpen, right::kFdRead}),
             Errno::kSuccess);
@@ -290,7 +290,7 @@ TEST(WasiDescriptors, ADirectoryIsListedAsItWasWhenItWasReadFromItsStart) {
   program.call("fd_readdir", {directory, to, 400, 0, used});
   EXPECT_EQ(program.load<uint32_t>(used), 400u);
   program.unlink("tmp/f1000");
-  // Cookie 3 is behind ".", ".." and f1000, which has gone since.
+  // Cookie 3 follows ".", ".." and f1000, which has been removed since.
   EXPECT_EQ(program.call("fd_readdir", {directory, to, 29, 3, used}), Errno::kSuccess);
   EXPECT_EQ(program.bytes(to + kDirentBytes, 5), "f1001");
   EXPECT_EQ(program.call("fd_readdir", {directory, to, 400, 102, used}), Errno::kSuccess);
@@ -299,7 +299,7 @@ TEST(WasiDescriptors, ADirectoryIsListedAsItWasWhenItWasReadFromItsStart) {
   EXPECT_EQ(program.names("tmp").size(), 99u);
 }
 
-// Reads the beginning of a directory, so that its listing is made.
+// Reads the start of a directory, so that its listing is made.
 Errno begin_listing(Program& program, uint32_t directory, uint64_t cookie = 0) {
   program.free_memory();
   const uint32_t to = program.room(400), used = program.room(4);
@@ -329,7 +329,7 @@ TEST(WasiDescriptors, ListingsForWhichThereIsNoRoomAreForgottenOrRefused) {
   Program program;
   for (int i = 0; i < 2'000; ++i) program.put("tmp/" + std::string(240, 'f') + std::to_string(i), "");
   host::HostMemory& memory = program.guest.host_memory();
-  // As much is left as some of the listings take.
+  // Leaves room for some of the listings.
   ASSERT_TRUE(memory.keep(host::HostMemory::Holder::kResult, memory.left_to_keep() - (5u << 20)));
   const uint64_t most = memory.kept() + memory.left_to_keep();
   std::vector<uint32_t> directories;
@@ -339,7 +339,7 @@ TEST(WasiDescriptors, ListingsForWhichThereIsNoRoomAreForgottenOrRefused) {
     EXPECT_LE(memory.kept(), most);
   }
   EXPECT_EQ(begin_listing(program, directories[0], 50), Errno::kSuccess) << "it is read again";
-  // Less than one of them.
+  // Leaves less room than one listing takes.
   for (const uint32_t directory : directories) program.close(directory);
   ASSERT_TRUE(memory.keep(host::HostMemory::Holder::kAnswer, memory.left_to_keep() - 1'000));
   const auto directory = static_cast<uint32_t>(program.open("tmp", oflag::kDirectory));
@@ -377,7 +377,7 @@ TEST(WasiQuota, BytesAreExactAndComeBack) {
   EXPECT_EQ(program.stat("tmp/b").size, 0u);
   EXPECT_EQ(program.put("tmp/b", std::string(40, 'b')), Errno::kSuccess);
   EXPECT_EQ(program.symlink("a", "tmp/l"), Errno::kNospc);
-  // What is open still counts.
+  // An open file still counts.
   const auto file = static_cast<uint32_t>(program.open("tmp/a", 0, Program::kReadWrite));
   program.unlink("tmp/a");
   EXPECT_EQ(program.put("tmp/c", "c"), Errno::kNospc);
@@ -405,7 +405,7 @@ TEST(WasiQuota, NamesAreExactAndComeBack) {
   EXPECT_EQ(program.system->state().files->broken_invariant({}), "");
 }
 
-// A file in memory for which the owner has room and the guest's account has none leaves no room for another.
+// A file in memory that the owner's account has room for, but not the guest's, leaves no room for another.
 TEST(WasiQuota, WhatTheOwnerPutThereCountsAsFarAsItFits) {
   Program program;
   host::HostMemory& memory = program.guest.host_memory();
@@ -523,7 +523,7 @@ TEST(WasiArguments, ArgumentsAndNamesWithNulAreRefused) {
   EXPECT_FALSE(System::create(config));
 }
 
-// -- what the owner sees ----------------------------------------------------------------------------
+// -- the owner's view -----------------------------------------------------------------------------------
 
 TEST(WasiOwner, PutsReadsAndListsFiles) {
   Program program;

@@ -9,14 +9,14 @@ namespace {
 bool is_clock(uint32_t id) { return id <= static_cast<uint32_t>(ClockId::kThreadCpu); }
 bool is_realtime(uint32_t id) { return id == static_cast<uint32_t>(ClockId::kRealtime); }
 
-// Where the clock `id` starts. The monotonic one does not at 0, which libraries take for a clock that nobody has started.
+// Where the clock `id` starts. The monotonic one does not start at 0, which libraries take for an unset clock.
 uint64_t start_of(const State& state, uint32_t id) {
   constexpr uint64_t kMonotonicStartNs = 1'000'000'000;
   if (is_realtime(id)) return state.start_ns();
   return id == static_cast<uint32_t>(ClockId::kMonotonic) ? kMonotonicStartNs : 0;
 }
 
-// What the clock `id` shows, without moving it on.
+// The reading of the clock `id`, without advancing it.
 uint64_t shown_ns(const State& state, uint32_t id, uint64_t passed_ns) {
   return start_of(state, id) + passed_ns;
 }
@@ -69,7 +69,7 @@ Answer<Subscription> read_subscription(const Memory& memory, Abi abi, uint64_t a
   };
   const auto tag = number(8, uint8_t{});
   if (tag > static_cast<uint8_t>(Kind::kFdWrite)) return fail(Errno::kInval);
-  // The older clock begins with an identifier that nothing uses.
+  // The older subscription starts with an unused identifier.
   const size_t clock = abi == Abi::kUnstable ? 24 : 16;
   const bool is_clock = tag == static_cast<uint8_t>(Kind::kClock);
   Subscription found{number(0, uint64_t{}), static_cast<Kind>(tag),
@@ -95,7 +95,7 @@ Answer<std::vector<Subscription>> read_subscriptions(const Call& call) {
   return found;
 }
 
-// Whether the descriptor's event is there now: all but an empty stdin that waits is always ready.
+// Whether the descriptor's event is ready: always, except for an empty stdin that waits.
 std::optional<Event> ready(const State& state, const Subscription& asked) {
   Event event{.userdata = asked.userdata, .kind = asked.kind};
   const auto& open = state.descriptors.all();
@@ -129,8 +129,7 @@ std::vector<Event> ready_now(const State& state, std::span<const Subscription> a
   return events;
 }
 
-// How long until the clock of the subscription shows its time. On the virtual clock that is known without
-// reading it.
+// Time until the clock of the subscription reaches its time. For the virtual clock this needs no reading.
 Answer<uint64_t> wait_of(Call& call, const Subscription& one) {
   if (!one.is_absolute) return one.timeout_ns;
   uint64_t now = shown_ns(call.state, one.id, call.state.clock.passed_ns());
@@ -162,7 +161,7 @@ bool System::sleep(uint64_t ns) { return state_->let_pass(ns).has_value(); }
 
 namespace {
 
-// Lets the shortest wait pass; gives the events of the clocks that have come to their time.
+// Lets the shortest wait pass; returns the events of the clocks that have reached their times.
 Answer<std::vector<Event>> wait_for_clocks(Call& call, std::span<const Subscription> asked) {
   std::vector<uint64_t> waits;
   uint64_t shortest = UINT64_MAX;
@@ -193,7 +192,7 @@ Done write_event(const Call& call, uint32_t at, const Event& event) {
   return {};
 }
 
-// Nothing is ready, and no clock will make anything so before stdin does.
+// Nothing is ready, and no clock will become ready before stdin does.
 bool only_stdin_is_left(const Call& call) {
   const State& state = call.state;
   const auto asked = read_subscriptions(call);
@@ -240,7 +239,7 @@ Done poll_oneoff(Call& call) {
   const uint32_t count = call.u32(2);
   const auto asked = read_subscriptions(call);
   if (!asked) return fail(asked.error());
-  // All that may be written, before anything happens.
+  // Checks the whole output range before anything happens.
   if (const auto to = call.memory.bytes(call.u32(1), count * kEventBytes); !to) return fail(to.error());
   if (const auto to = call.memory.bytes(call.u32(3), 4); !to) return fail(to.error());
   call.given_bytes += count * uint64_t{bytes_of_subscription(call.abi)};

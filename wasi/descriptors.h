@@ -1,4 +1,4 @@
-// What a program has open.
+// A program's open descriptors.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,20 +19,20 @@ namespace membrane::wasi {
 
 enum class Standard : uint8_t { kIn, kOut, kErr };
 
-// A line of a directory, as it stood when it was first read.
+// A line of a directory, as first read.
 struct ListedName {
   std::string name;
   Inode inode = 0;
   FileType type = FileType::kUnknown;
 };
 using Listing = std::vector<ListedName>;
-// The host's memory that it takes, when it has no more room than names.
+// The host memory that it takes when its capacity is exact.
 uint64_t bytes_of(const Listing& listing);
 
 struct OpenDirectory {
   Place place;
-  std::shared_ptr<const Listing> listing = nullptr;  // since it was read from its start
-  uint64_t listing_bytes = 0;                        // of it
+  std::shared_ptr<const Listing> listing = nullptr;  // since the directory was read from its start
+  uint64_t listing_bytes = 0;                        // of `listing`
 };
 struct OpenFile {
   Inode inode = 0;
@@ -43,16 +43,16 @@ struct OpenDevice {
   std::string answer;  // of /dev/membrane
   size_t answer_at = 0;
 };
-// A file of a granted directory. The handle is the broker's; nothing: it is opened again at the next use (a fork
-// and a thawed run begin so).
+// A file of a granted directory. The handle is the broker's; if it is missing, the file is reopened at its next use
+// (a fork and a thawed run start this way).
 struct OpenHostFile {
   std::string path;
   bool writes = false;
   std::optional<uint64_t> handle = {};
-  uint64_t bytes_in = 0, bytes_out = 0;  // since it was opened, for the report
+  uint64_t bytes_in = 0, bytes_out = 0;  // since the file was opened, for the report
   std::optional<host::HostError> last_error = {};
 
-  // The same file, for a fork: open by its name.
+  // The same file for a fork: identified by its name.
   [[nodiscard]] OpenHostFile by_name() const { return {.path = path, .writes = writes}; }
 };
 
@@ -68,10 +68,10 @@ struct Descriptor {
     if (std::holds_alternative<OpenDirectory>(is)) return FileType::kDirectory;
     if (std::holds_alternative<OpenFile>(is) || std::holds_alternative<OpenHostFile>(is))
       return FileType::kRegularFile;
-    // Streams are no terminals, which is what libraries take a character device for.
+    // Streams are not terminals, for which libraries would take a character device.
     return std::holds_alternative<Standard>(is) ? FileType::kUnknown : FileType::kCharacterDevice;
   }
-  // Of the own tree, or 0.
+  // In the instance's own tree, or 0.
   [[nodiscard]] Inode inode() const {
     if (const auto* file = std::get_if<OpenFile>(&is)) return file->inode;
     if (const auto* device = std::get_if<OpenDevice>(&is)) return device->inode;
@@ -87,7 +87,7 @@ class Descriptors {
     const auto found = open_.find(number);
     return found == open_.end() ? nullptr : &found->second;
   }
-  // At the lowest free number. EMFILE.
+  // Uses the lowest free number. EMFILE.
   Answer<uint32_t> add(Descriptor descriptor) {
     if (open_.size() >= kMaxDescriptors) return fail(Errno::kMfile);
     uint32_t number = 0;
@@ -104,21 +104,22 @@ class Descriptors {
     open_.erase(number);
     return taken;
   }
-  // The same, without the handles of host files.
+  // A copy without the handles of host files.
   [[nodiscard]] Descriptors by_name() const {
     Descriptors copy = *this;
     for (auto& [number, descriptor] : copy.open_)
       if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) *file = OpenHostFile(file->by_name());
     return copy;
   }
-  // What programs of /dev/membrane have not read of their answers, with what they have read of the same ones.
+  // Bytes of answers that programs have not read from /dev/membrane, including the parts already read of the same
+  // answers.
   [[nodiscard]] uint64_t answer_bytes() const {
     uint64_t bytes = 0;
     for (const auto& [number, descriptor] : open_)
       if (const auto* device = std::get_if<OpenDevice>(&descriptor.is)) bytes += device->answer.size();
     return bytes;
   }
-  // Of the listings. Those that copies share count with each.
+  // Bytes of the listings. Listings shared by copies count for each.
   [[nodiscard]] uint64_t listing_bytes() const {
     uint64_t bytes = 0;
     for (const auto& [number, descriptor] : open_)

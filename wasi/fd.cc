@@ -1,4 +1,4 @@
-// The fd_* functions: what is done with an open descriptor.
+// The fd_* functions: operations on an open descriptor.
 #include <algorithm>
 #include <limits>
 
@@ -12,7 +12,7 @@ using Pieces = std::vector<std::span<uint8_t>>;
 
 // -- reading ---------------------------------------------------------------------------
 
-// Fills the pieces one after the other until one is not filled.
+// Fills the pieces in order, until one is not filled completely.
 template <typename Source>
 Answer<uint64_t> fill(const Pieces& pieces, Source source) {
   uint64_t done = 0;
@@ -25,7 +25,7 @@ Answer<uint64_t> fill(const Pieces& pieces, Source source) {
   return done;
 }
 
-// With the memory that it has, which an assignment would keep.
+// Also frees the string's memory, which an assignment would keep.
 void forget(std::string& text) { std::string().swap(text); }
 
 size_t take_from(std::string& text, size_t& at, std::span<uint8_t> to) {
@@ -39,13 +39,13 @@ size_t take_from(std::string& text, size_t& at, std::span<uint8_t> to) {
   return count;
 }
 
-// What there is of answers counts as memory that the host keeps. False: there is no room.
+// Accounts for all answers as memory held by the host. False: there is no room.
 bool account_answers(Call& call) {
   return call.guest.host_memory().keep(host::HostMemory::Holder::kAnswer,
                                        call.state.descriptors.answer_bytes());
 }
 
-// False: there is no room for this answer, and it is gone.
+// False: there is no room for this answer, and it is dropped.
 bool keep_answer(Call& call, OpenDevice& device) {
   if (account_answers(call)) return true;
   forget(device.answer);
@@ -75,7 +75,7 @@ Answer<uint64_t> read_at(Call& call, Descriptor& from, uint64_t offset, const Pi
     if (*standard != Standard::kIn) return fail(Errno::kBadf);
     State& state = call.state;
     if (state.stdin_waits && state.stdin_at == state.stdin_text.size() && total_bytes(pieces) > 0)
-      return fail(Errno::kAgain);  // only for who does not want to wait: the others wait before the call
+      return fail(Errno::kAgain);  // for non-blocking reads only: others wait before the call
     return fill(pieces, [&](auto to, uint64_t) -> Answer<size_t> {
       return take_from(state.stdin_text, state.stdin_at, to);
     });
@@ -111,7 +111,7 @@ bool say(Call& call, Standard standard, std::string_view bytes) {
 
 Answer<uint64_t> print(Call& call, Standard standard, const Pieces& pieces) {
   if (standard == Standard::kIn) return fail(Errno::kBadf);
-  // Piecemeal: a write may be as large as the program's memory.
+  // Writes piecewise: a write may be as large as the program's memory.
   constexpr size_t kMostBytes = 64 << 10;
   std::string bytes;
   bool fits = true;
@@ -131,7 +131,7 @@ Answer<uint64_t> print(Call& call, Standard standard, const Pieces& pieces) {
   return total_bytes(pieces);
 }
 
-// Each write is one request, and what is left of the answer to the one before is forgotten.
+// Each write is one request; the unread rest of the previous answer is dropped.
 Answer<uint64_t> request(Call& call, OpenDevice& device, const Pieces& pieces) {
   if (!call.state.world.device) return fail(Errno::kNxio);
   if (total_bytes(pieces) > call.guest.host_memory().left_for_call()) return fail(Errno::kNomem);
@@ -144,7 +144,7 @@ Answer<uint64_t> request(Call& call, OpenDevice& device, const Pieces& pieces) {
   return bytes.size();
 }
 
-// Writes the pieces one after the other until one is refused.
+// Writes the pieces in order, until one is refused.
 template <typename Sink>
 Answer<uint64_t> drain(const Pieces& pieces, Sink sink) {
   uint64_t done = 0;
@@ -173,7 +173,7 @@ Answer<uint64_t> write_at(Call& call, Descriptor& to, uint64_t offset, const Pie
   return fail(Errno::kIsdir);
 }
 
-// -- where it stands ---------------------------------------------------------------------
+// -- offsets -----------------------------------------------------------------------------
 
 bool has_offset(const Descriptor& descriptor) {
   return std::holds_alternative<OpenFile>(descriptor.is) ||
@@ -195,11 +195,11 @@ Answer<uint64_t> size_of(Call& call, Descriptor& descriptor) {
 
 constexpr uint64_t kMostOffset = std::numeric_limits<int64_t>::max();
 
-// A transfer at an offset of its own, or at the descriptor's, which then moves.
+// A transfer at a given offset, or at the descriptor's, which then advances.
 struct Transfer {
   Descriptor* descriptor;
   Pieces pieces;
-  uint32_t count_at;  // where the number of bytes goes
+  uint32_t count_at;  // where to store the number of bytes
 };
 
 Answer<Transfer> transfer(Call& call, Rights needed, size_t count_argument) {
@@ -226,7 +226,7 @@ Answer<uint64_t> own_offset(const Call& call, const Descriptor& descriptor) {
   return call.u64(3) <= kMostOffset ? Answer<uint64_t>(call.u64(3)) : fail(Errno::kInval);
 }
 
-// The program's own files are where they are: there is nothing to wait for.
+// The program's own files are in memory: there is nothing to wait for.
 Done sync(Call& call, Rights needed) {
   const auto descriptor = call.descriptor(0, needed);
   if (!descriptor) return fail(descriptor.error());
@@ -236,7 +236,7 @@ Done sync(Call& call, Rights needed) {
 
 // -- directories -------------------------------------------------------------------------
 
-// Adds what the mount at the root has besides the root's own names.
+// Adds the names of a mount at the root to the root's own names.
 Done add_root_mount(Call& call, Listing& listing) {
   const auto mounted = host_files::list(call, "/");
   if (!mounted) return fail(mounted.error());
@@ -249,7 +249,7 @@ Done add_root_mount(Call& call, Listing& listing) {
   return {};
 }
 
-// Tells the guest's account what the listings of all open directories take. False: there is no room.
+// Reports the size of the listings of all open directories to the guest's account. False: there is no room.
 bool account_listings(Call& call) {
   return call.guest.host_memory().keep(host::HostMemory::Holder::kListings,
                                        call.state.descriptors.listing_bytes());
@@ -275,7 +275,7 @@ Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& dir
   return std::shared_ptr<const Listing>(std::move(listing));
 }
 
-// As much of the entry as there is room for; a cut one tells the program to ask again with more.
+// Writes as much of the entry as fits; a truncated entry makes the program retry with more room.
 size_t put_entry(std::span<uint8_t> to, const ListedName& entry, uint64_t next) {
   std::array<uint8_t, kDirentBytes> head{};
   StructWriter out(head);
@@ -349,7 +349,7 @@ Done fd_seek(Call& call) {
   const auto by = static_cast<int64_t>(call.u64(1));
   const auto whence = whence_of(call);
   if (!whence) return fail(whence.error());
-  // Looking where it stands is fd_tell, and needs no more than that.
+  // Asking for the current offset is fd_tell, and needs no other right.
   const bool only_tells = *whence == Whence::kCur && by == 0;
   if ((at.rights & (only_tells ? right::kFdTell | right::kFdSeek : right::kFdSeek)) == 0)
     return fail(Errno::kNotcapable);
@@ -364,7 +364,7 @@ Done fd_seek(Call& call) {
       break;
     }
   }
-  // From is at most kMostOffset, so neither wraps around.
+  // `from` is at most kMostOffset, so neither wraps around.
   const uint64_t target = from + static_cast<uint64_t>(by);
   if (by < 0 ? static_cast<uint64_t>(-(by + 1)) + 1 > from : target > kMostOffset) return fail(Errno::kInval);
   if (const auto to = call.memory.bytes(call.u32(3), 8); !to) return fail(to.error());
@@ -545,7 +545,7 @@ Done set_times(Call& call, const Place& place, const NewTimes& times) {
 }
 
 uint64_t bytes_of(const Listing& listing) {
-  constexpr uint64_t kInPlace = 15, kAllocation = 24;  // of a std::string, of its bytes elsewhere
+  constexpr uint64_t kInPlace = 15, kAllocation = 24;  // a std::string: bytes inline, overhead of others
   uint64_t bytes = sizeof(Listing) + listing.size() * sizeof(ListedName);
   for (const ListedName& listed : listing)
     if (listed.name.size() > kInPlace) bytes += listed.name.size() + kAllocation;

@@ -11,8 +11,8 @@ namespace {
 constexpr uint32_t kRoot = 3;  // the descriptor of "/"
 constexpr Rights kReading =
     right::kFdRead | right::kFdSeek | right::kFdTell | right::kFdFilestatGet | right::kFdReaddir;
-constexpr uint32_t kListedBytes = 64u << 10;   // of one call of fd_readdir
-constexpr uint32_t kMostReadBytes = 1u << 20;  // of one call
+constexpr uint32_t kListedBytes = 64u << 10;   // per call of fd_readdir
+constexpr uint32_t kMostReadBytes = 1u << 20;  // per call
 
 }  // namespace
 
@@ -31,7 +31,7 @@ uint32_t FileCalls::place(std::string_view bytes) {
   return at;
 }
 
-// As it stands below the root. An empty path stays one: it names nothing.
+// Relative to the root. An empty path stays empty: it names nothing.
 uint32_t FileCalls::place_path(std::string_view path) {
   const bool is_root = !path.empty() && path.find_first_not_of('/') == std::string_view::npos;
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -92,7 +92,7 @@ Answer<uint32_t> FileCalls::open(std::string_view path, const Opening& how) {
   const auto number = load<uint32_t>(number_at);
   const auto* const device = std::get_if<OpenDevice>(&system_.state().descriptors.find(number)->is);
   if (device == nullptr || device->device != Device::kMembrane) return number;
-  // The caller has the door already, and a request inside of another could close what the outer one uses.
+  // The caller already holds the door, and a nested request could close what the outer one uses.
   static_cast<void>(close(number));
   return fail(Errno::kNxio);
 }
@@ -104,7 +104,7 @@ Done FileCalls::close(uint32_t descriptor) {
 
 Answer<std::string> FileCalls::read(uint32_t descriptor, uint32_t count, std::optional<uint64_t> offset) {
   if (!is_for_programs(descriptor)) return fail(Errno::kBadf);
-  count = std::min(count, kMostReadBytes);  // what is read is paid for, and the room for it is not
+  count = std::min(count, kMostReadBytes);  // reading is paid for, but allocating the buffer is not
   memory_.clear();
   const uint32_t vector_at = room(kIovecBytes), count_at = room(sizeof(uint32_t)), at = room(count);
   std::memcpy(memory_.data() + vector_at, &at, sizeof at);
@@ -171,7 +171,7 @@ Answer<std::vector<FileCalls::Entry>> FileCalls::list(std::string_view path, uin
     is_more = used == kListedBytes;
     for (uint32_t next = 0; used - next >= kDirentBytes;) {
       const auto name_bytes = load<uint32_t>(at + next + 16);
-      if (used - next - kDirentBytes < name_bytes) break;  // cut: the next call has it whole
+      if (used - next - kDirentBytes < name_bytes) break;  // truncated: the next call returns it whole
       const std::string name(reinterpret_cast<const char*>(memory_.data()) + at + next + kDirentBytes,
                              name_bytes);
       cookie = load<uint64_t>(at + next);
@@ -184,7 +184,7 @@ Answer<std::vector<FileCalls::Entry>> FileCalls::list(std::string_view path, uin
   }
   const End ended = end_;
   memory_.clear();
-  // Also where there is no fuel for it.
+  // Runs even without fuel.
   Call closing{system_.state(), guest_, Memory(memory_), {}};
   wasi::close(closing, number);
   end_ = ended;

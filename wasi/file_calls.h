@@ -1,7 +1,8 @@
-// Files for a language whose module imports no WASI functions for them: the same functions, called for a program by its
-// host, over memory that lasts for one call. So they are decided, paid, journaled and refused as a WASI program's are.
+// File functions for a language whose module imports no WASI functions for them: the host calls the same functions
+// for the program, over memory that lasts for one call. So they are decided, paid, journaled and refused like those
+// of a WASI program.
 //
-// What differs: paths are absolute, and the descriptor of "/" and the device /dev/membrane are not for the program.
+// Differences: paths are absolute, and the program cannot use the descriptor of "/" and the device /dev/membrane.
 //
 // Threads: one at a time.
 #pragma once
@@ -18,7 +19,7 @@ namespace membrane::wasi {
 
 class FileCalls {
  public:
-  // Both are borrowed, and are inside of no other call of the system.
+  // Both are borrowed, and must not be inside another call of the system.
   FileCalls(System& system, host::Guest& guest) : system_(system), guest_(guest) {}
 
   struct Opening {
@@ -31,13 +32,14 @@ class FileCalls {
 
   Answer<uint32_t> open(std::string_view path, const Opening& how);
   Done close(uint32_t descriptor);
-  // At the descriptor's own offset, which moves, or at another. Fewer bytes than were asked for are no error.
+  // At the descriptor's own offset, which advances, or at a given one. Reading fewer bytes than requested is not an
+  // error.
   Answer<std::string> read(uint32_t descriptor, uint32_t count, std::optional<uint64_t> offset);
   Answer<uint32_t> write(uint32_t descriptor, std::string_view bytes, std::optional<uint64_t> offset);
   Done resize(uint32_t descriptor, uint64_t size);
   Answer<FileStat> stat(uint32_t descriptor);
   Answer<FileStat> stat(std::string_view path, bool follow);
-  // Without "." and "..". EFBIG when the names have more than `most_bytes`.
+  // Without "." and "..". EFBIG when the names exceed `most_bytes`.
   Answer<std::vector<Entry>> list(std::string_view path, uint64_t most_bytes);
   Done make_directory(std::string_view path) { return by_path("path_create_directory", path); }
   Done remove_directory(std::string_view path) { return by_path("path_remove_directory", path); }
@@ -48,7 +50,7 @@ class FileCalls {
   Answer<std::string> read_link(std::string_view path);
   Done set_times(std::string_view path, uint64_t accessed_ns, uint64_t modified_ns);
 
-  // How the last call ended. After kOutOfFuel nothing was done that cannot be done again.
+  // How the last call ended. After kOutOfFuel it can be repeated: it did nothing that cannot be done again.
   [[nodiscard]] End end() const { return end_; }
 
  private:
@@ -65,7 +67,7 @@ class FileCalls {
   System& system_;
   host::Guest& guest_;
   std::vector<uint8_t> memory_;
-  uint32_t path_bytes_ = 0;  // of the path that was placed last
+  uint32_t path_bytes_ = 0;  // of the last path that was placed
   End end_ = End::kReturn;
 };
 

@@ -1,4 +1,4 @@
-// Files for a program without WASI functions: what its host calls for it.
+// Files for a program without WASI functions, through calls that its host makes.
 #include "wasi/file_calls.h"
 
 #include <gtest/gtest.h>
@@ -146,7 +146,7 @@ TEST(WasiFileCalls, WithoutFuelNothingIsDone) {
   program.guest.fuel = 1'000'000;
   EXPECT_EQ(files.stat("/d", true).error(), Errno::kNoent);
   EXPECT_EQ(files.end(), End::kReturn);
-  // A listing that is not finished leaves nothing open.
+  // An interrupted listing leaves nothing open.
   for (uint64_t fuel = 0; fuel < 200; fuel += 5) {
     program.guest.fuel = fuel;
     (void)files.list("/", UINT64_MAX);

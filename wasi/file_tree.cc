@@ -12,7 +12,7 @@ FileType Node::type() const {
   if (std::holds_alternative<Content>(is)) return FileType::kRegularFile;
   if (std::holds_alternative<Symlink>(is)) return FileType::kSymbolicLink;
   if (std::holds_alternative<Device>(is)) return FileType::kCharacterDevice;
-  return FileType::kUnknown;  // the host knows
+  return FileType::kUnknown;  // only the host knows
 }
 
 uint64_t Node::size() const {
@@ -38,11 +38,11 @@ std::unique_ptr<FileTree> FileTree::fork() const {
   fork->bytes_used_ = bytes_used_;
   fork->files_used_ = files_used_;
   fork->mounts_ = mounts_;
-  owner_ = new_owner();  // what both have belongs to neither
+  owner_ = new_owner();  // shared nodes belong to neither side
   return fork;
 }
 
-// -- looking ---------------------------------------------------------------------------
+// -- lookup ----------------------------------------------------------------------------
 
 const Directory* FileTree::directory(Inode inode) const {
   const Node* node = find(inode);
@@ -78,10 +78,11 @@ bool FileTree::is_below(Inode inode, Inode above) const {
   return false;
 }
 
-// Where devices are, nothing else is. It has its name for ever: what is not empty is not removed.
+// Whether this is /dev, which holds only devices. It keeps its name for ever, since a directory that is not empty
+// cannot be removed.
 bool FileTree::is_of_devices(Inode inode) const { return inode == child(kRoot, "dev"); }
 
-// A directory that was removed while somebody had it open stays empty.
+// A directory that was removed while it was open stays empty.
 bool FileTree::can_have_names(Inode inode) const {
   const Node* node = find(inode);
   return node != nullptr && node->links > 0;
@@ -182,7 +183,7 @@ Done FileTree::link(Inode file, Inode directory, std::string_view name, uint64_t
   return {};
 }
 
-// A name less. Those of the image cost nothing and give nothing back.
+// Removes one name. Names of the image cost nothing and give nothing back.
 void FileTree::drop_link(Inode inode, uint64_t now_ns) {
   Node* node = to_write(inode);
   if (node->is_counted || node->links > 1) --files_used_;
@@ -197,7 +198,7 @@ Done FileTree::unlink(Inode directory, std::string_view name, uint64_t now_ns) {
     case FileType::kDirectory: return fail(Errno::kIsdir);
     case FileType::kRegularFile:
     case FileType::kSymbolicLink: break;
-    default: return fail(Errno::kPerm);  // devices and mounts are not the program's
+    default: return fail(Errno::kPerm);  // devices and mounts do not belong to the program
   }
   const auto entry = directory_to_write(directory);
   entry->entries.erase(entry->entries.find(name));
@@ -234,7 +235,7 @@ Done FileTree::rename(Inode from, std::string_view old_name, Inode to, std::stri
   const bool is_directory = node->type() == FileType::kDirectory;
   if (is_directory && is_below(to, moved)) return fail(Errno::kInval);
   const Inode replaced = child(to, new_name);
-  if (replaced == moved) return {};  // two names of one file: nothing happens
+  if (replaced == moved) return {};  // two names of the same file: nothing to do
   if (replaced != 0 && is_below(from, replaced)) return fail(Errno::kNotempty);
   if (replaced != 0) {
     if (is_directory && directory(replaced) == nullptr) return fail(Errno::kNotdir);
@@ -328,13 +329,13 @@ void FileTree::unmount_all() {
   has_root_mount_ = false;
 }
 
-// -- looking at all of it --------------------------------------------------------------------
+// -- traversal ----------------------------------------------------------------------------------------
 
 void FileTree::visit_names(const std::function<void(const std::string& path, Inode inode)>& visit) const {
   struct Level {
     const Directory* in;
     decltype(Directory::entries)::const_iterator next;
-    size_t path_bytes;  // of the directory's own path
+    size_t path_bytes;  // length of the directory's own path
   };
   visit("/", kRoot);
   const Directory* const root = directory(kRoot);
@@ -369,7 +370,7 @@ std::string FileTree::broken_invariant(const std::vector<Inode>& open) const {
     const Node* node = find(inode);
     if (node == nullptr) return path + " leads nowhere";
     if (++names[inode] > 1) {
-      if (node->type() == FileType::kDirectory) return path + " is another name of a directory";
+      if (node->type() == FileType::kDirectory) return path + " is a second name of a directory";
       ++files;
       continue;
     }
@@ -386,7 +387,7 @@ std::string FileTree::broken_invariant(const std::vector<Inode>& open) const {
   std::map<Inode, bool> nameless;
   for (const Inode inode : open)
     if (inode != 0 && !names.contains(inode) && nameless.emplace(inode, true).second) {
-      if (find(inode) == nullptr) return "a file that is open is gone";
+      if (find(inode) == nullptr) return "an open file is missing";
       bytes += find(inode)->charged_bytes;
     }
   if (bytes != bytes_used_) return "the quota's bytes are counted wrongly";

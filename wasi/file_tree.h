@@ -1,12 +1,12 @@
-// The files of one instance: a tree of directories, regular files, symbolic links, devices, and the places where
-// granted directories of the host begin. It lives in memory, over an image that it shares and never changes.
+// The files of one instance: a tree of directories, regular files, symbolic links, devices, and mount points of
+// granted directories of the host. It lives in memory, over an image that is shared and immutable.
 //
-// Copying it is copying a few numbers and a pointer: whatever both sides share is copied when one of them writes
-// it (node_table.h, content.h). What the program makes is bounded by a quota, to the byte and to the name.
+// Copying a tree copies a few numbers and a pointer: shared parts are copied when one side writes them
+// (node_table.h, content.h). What the program creates is bounded by a quota, to the byte and to the name.
 //
-// Names are given as they stand in one directory: whole paths are walked by path_walk.h.
+// Functions take single names in a directory; for whole paths see path_walk.h.
 //
-// Threads: a tree is one thread's; fork() may be called from several at once.
+// Threads: a tree is used by one thread; fork() may be called from several concurrently.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Directory {
 struct Symlink {
   std::string target;
 };
-// Where a granted directory or file of the host begins: its guest path.
+// The mount point of a granted directory or file of the host: its guest path.
 struct Mount {
   std::string guest;
   Inode parent = 0;
@@ -44,9 +44,9 @@ struct Node {
   Owner owner = kNobody;
   uint64_t links = 1;
   uint64_t accessed_ns = 0, modified_ns = 0, changed_ns = 0;
-  uint64_t charged_bytes = 0;  // what it takes of the quota
-  bool is_counted = false;     // its name is one of the quota's; more names than one always are
-  bool is_written = false;     // made or changed by the program
+  uint64_t charged_bytes = 0;  // charged to the quota
+  bool is_counted = false;     // its first name is charged to the quota; further names always are
+  bool is_written = false;     // created or changed by the program
   std::variant<Directory, Content, Symlink, Device, Mount> is;
 
   [[nodiscard]] FileType type() const;
@@ -54,8 +54,8 @@ struct Node {
 };
 
 struct FileQuota {
-  uint64_t bytes = 64ull << 20;  // files that the program made or changed, whole, and targets of links
-  uint64_t files = 10'000;       // names that it made
+  uint64_t bytes = 64ull << 20;  // files that the program created or changed, in full, and targets of links
+  uint64_t files = 10'000;       // names that it created
 };
 
 class Image;
@@ -68,7 +68,7 @@ class FileTree {
   FileTree(std::shared_ptr<const Image> image, FileQuota quota);
   FileTree(const FileTree&) = delete;
   FileTree& operator=(const FileTree&) = delete;
-  // The same files, for somebody else. Costs the same however many they are.
+  // A copy for another owner. The cost does not depend on the number of files.
   [[nodiscard]] std::unique_ptr<FileTree> fork() const;
 
   [[nodiscard]] const Node* find(Inode inode) const { return nodes_.find(inode); }
@@ -77,17 +77,17 @@ class FileTree {
   [[nodiscard]] Inode child(Inode directory, std::string_view name) const;
   [[nodiscard]] FileStat stat(Inode inode) const;
 
-  // What a program does. `now_ns` becomes the times that POSIX says.
+  // Operations of a program. `now_ns` becomes the times that POSIX prescribes.
   Answer<Inode> make_file(Inode directory, std::string_view name, uint64_t now_ns);
   Answer<Inode> make_directory(Inode directory, std::string_view name, uint64_t now_ns);
   Done make_symlink(Inode directory, std::string_view name, std::string_view target, uint64_t now_ns);
   Done link(Inode file, Inode directory, std::string_view name, uint64_t now_ns);
-  // What was the file's last name leaves it in the tree until release().
+  // After a file's last name is removed, its node stays in the tree until release().
   Done unlink(Inode directory, std::string_view name, uint64_t now_ns);
   Done remove_directory(Inode directory, std::string_view name, uint64_t now_ns);
-  // As rename(2). What was at the target is unlinked, and left to release().
+  // As rename(2). A file at the target is unlinked, and stays until release().
   Done rename(Inode from, std::string_view old_name, Inode to, std::string_view new_name, uint64_t now_ns);
-  // The node, when it has no name and nobody has it open any more.
+  // Frees the node if it has no name; call it when the node is no longer open.
   void release(Inode inode);
 
   size_t read(Inode file, uint64_t offset, std::span<uint8_t> to) const;
@@ -96,35 +96,35 @@ class FileTree {
   Done resize(Inode file, uint64_t size, uint64_t now_ns);
   void set_times(Inode inode, uint64_t accessed_ns, uint64_t modified_ns, uint64_t now_ns);
 
-  // What the owner of the tree does; not charged. The directory and those above it that are missing are made.
-  // EEXIST, ENOTDIR, ENOTEMPTY when something else stands there. A mount at the root (no components) stands behind the
-  // tree's own names: what the root does not have itself is the mount's.
+  // Operations of the tree's owner; not charged. Missing parent directories are created. EEXIST, ENOTDIR, ENOTEMPTY
+  // when something else is there. A mount at the root (no components) ranks below the tree's own names: only names
+  // that the root does not have belong to the mount.
   Done mount(const std::vector<std::string>& components, std::string guest);
-  // Leaves empty directories.
+  // Leaves empty directories in place.
   void unmount_all();
   [[nodiscard]] bool has_root_mount() const { return has_root_mount_; }
 
   [[nodiscard]] const std::shared_ptr<const Image>& image() const { return image_; }
   [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
   [[nodiscard]] uint64_t files_used() const { return files_used_; }
-  // The host's memory that goes into it: what is used of the quota, and kNameBytes for each name.
+  // Host memory in use: the charged part of the quota, and kNameBytes per name.
   static constexpr uint64_t kNameBytes = 512;
   [[nodiscard]] uint64_t held_bytes() const { return bytes_used_ + kNameBytes * files_used_; }
-  // From now on nothing is made that brings held_bytes() beyond this; what is beyond it already stays.
+  // From now on, refuses to create anything that would bring held_bytes() above this; existing files stay.
   void hold_to(uint64_t bytes) { most_held_bytes_ = bytes; }
   [[nodiscard]] const FileQuota& quota() const { return quota_; }
 
-  // Calls `visit` for every name that leads to a file, a directory or a link: the root, then what is in each directory
-  // by name, with what is below it. The path is valid during the call. Takes time in proportion to the names and memory
-  // in proportion to one path, however deep directories are.
+  // Calls `visit` for every name of a file, a directory or a link: the root, then each directory's entries by name,
+  // with what is below them. The path is valid during the call. Takes time proportional to the names and memory
+  // proportional to one path, however deep directories are.
   void visit_names(const std::function<void(const std::string& path, Inode inode)>& visit) const;
-  // All of them, sorted by path: as much memory as the paths have bytes. For trees that are no program's.
+  // All of them, sorted by path; takes as much memory as the paths have bytes. Not for trees of programs.
   struct Named {
     std::string path;
     Inode inode;
   };
   [[nodiscard]] std::vector<Named> all_names() const;
-  // What must always hold, or why it does not: for tests and for what was thawed.
+  // The first violated invariant, or "": for tests and for thawed trees.
   [[nodiscard]] std::string broken_invariant(const std::vector<Inode>& open) const;
 
  private:

@@ -41,7 +41,7 @@ class Reader : public NumberReader {
     const auto from = take(number<uint64_t>());
     return {from.begin(), from.end()};
   }
-  // Grows as its elements are read: the count alone is nothing to allocate by.
+  // Grows as its elements are read: the count alone must not cause an allocation.
   template <typename Each>
   void list(Each each) {
     const auto count = number<uint64_t>();
@@ -193,7 +193,7 @@ void read_descriptors(Reader& in, Descriptors& descriptors, const FileTree& file
   });
 }
 
-// -- all but the files ------------------------------------------------------------------------
+// -- everything except the files ---------------------------------------------------------------
 
 void write_rest(Writer& out, const State& state) {
   const auto text = [&](const std::string& one) { out.text(one); };
@@ -206,7 +206,7 @@ void write_rest(Writer& out, const State& state) {
   out.number<uint8_t>(state.exit_code.has_value());
   out.number(state.exit_code.value_or(0));
   out.number(state.clock.passed_ns());
-  // The clock is the world's again afterwards, and the monotonic one goes on where it was.
+  // After thawing, the clock follows the world's again, and the monotonic one continues where it was.
   out.number(state.real_start_ns -
              std::min(state.skipped_ns, std::max<uint64_t>(state.real_start_ns, 1) - 1));
   out.number(state.real_monotonic_ns);
@@ -266,7 +266,7 @@ class FrozenTree {
     out.list(own, [&](const auto& entry) { write_node(out, entry.first, *entry.second); });
   }
 
-  // What is not whole is left to check().
+  // Inconsistencies are left to check().
   static void read(Reader& in, FileTree& files) {
     const Inode first_own = files.next_;
     files.next_ = in.number<uint64_t>();
@@ -276,7 +276,7 @@ class FrozenTree {
     in.list([&] { read_node(in, files, charged_bytes); });
   }
 
-  // Whether it is a tree that operations could have made, whatever was read. Counts what it takes of the quota.
+  // Whether the state is a tree that operations could have produced. Counts what it takes of the quota.
   static bool check(FileTree& files, const std::vector<Inode>& open) {
     std::map<Inode, uint64_t> names = {{FileTree::kRoot, 1}};
     uint64_t nodes = 0;
@@ -289,7 +289,7 @@ class FrozenTree {
         const Node* below = files.find(child);
         const Directory* child_directory = files.directory(child);
         is_fine = is_fine && below != nullptr && ++names[child] >= 1;
-        // One name for a directory, in its parent: so there is no way in a circle from the root.
+        // A directory has one name, in its parent: so there is no cycle reachable from the root.
         is_fine = is_fine &&
                   (child_directory == nullptr || (names[child] == 1 && child_directory->parent == inode));
       }
@@ -319,7 +319,7 @@ class FrozenTree {
       files.bytes_used_ += node->charged_bytes;
       ++reached;
     }
-    // Each node is reached: from the root, since names lead there, or because it is open.
+    // Each node is reached: by names from the root, or because it is open.
     return reached == nodes && from_root(files) + nameless.size() == nodes;
   }
 
@@ -337,7 +337,7 @@ class FrozenTree {
     if (const auto* directory = std::get_if<Directory>(&node.is)) {
       write_directory(out, *directory);
     } else if (const auto* mount = std::get_if<Mount>(&node.is)) {
-      write_directory(out, {{}, mount->parent});  // who thaws says what is granted
+      write_directory(out, {{}, mount->parent});  // the thawing side decides what is granted
     } else if (const auto* content = std::get_if<Content>(&node.is)) {
       write_content(out, *content);
     } else if (const auto* symlink = std::get_if<Symlink>(&node.is)) {
@@ -371,7 +371,7 @@ class FrozenTree {
     });
   }
 
-  // `charged_bytes`: of the nodes so far. What is beyond the quota ends the reading before it takes memory.
+  // `charged_bytes`: of the nodes so far. A state beyond the quota is refused before it takes memory.
   static void read_node(Reader& in, FileTree& files, uint64_t& charged_bytes) {
     const auto inode = in.number<uint64_t>();
     Node node;
@@ -416,7 +416,7 @@ class FrozenTree {
     const auto size = in.number<uint64_t>();
     const auto base_bytes = in.number<uint64_t>();
     in.check(base_bytes <= content.base().size() && base_bytes <= size && size <= files.quota().bytes);
-    // What nobody wrote is as the image has it.
+    // A file that was not written must match the image.
     if (!is_written && base != nullptr) in.check(size == base->size() && base_bytes == size);
     if (!is_written && base == nullptr) in.fail();
     if (!in.ok()) return {};
@@ -433,7 +433,7 @@ class FrozenTree {
   }
 };
 
-// -- all of it --------------------------------------------------------------------------------
+// -- the whole state ---------------------------------------------------------------------------
 
 Result<std::vector<uint8_t>> write_frozen(const State& state) {
   MEMBRANE_ASSIGN(const std::string digest, state.files->image()->digest());
@@ -454,7 +454,7 @@ Result<std::unique_ptr<State>> read_frozen(std::span<const uint8_t> bytes, std::
   if (const auto version = in.number<uint32_t>(); version != kFrozenVersion)
     return membrane::fail(ErrorCode::kUnsupported,
                           "The frozen WASI state has version " + std::to_string(version) + ".",
-                          "thaw it with the Membrane that froze it");
+                          "thaw it with the version of Membrane that froze it");
   MEMBRANE_ASSIGN(const std::string digest, image->digest());
   if (in.text() != digest)
     return membrane::fail(ErrorCode::kInvalidInput, "The frozen WASI state is of another image.",

@@ -1,14 +1,14 @@
-// A System as bytes: what it has of its own, and where it differs from its image.
+// A System as bytes: its own state, and its differences from its image.
 //
-// Not in it: the image (its digest is), the policy, and whom it asks. Granted directories are the world's: files
-// of them are open by their names.
+// Not included: the image (its digest is), the policy, and the World. Granted directories belong to the world: open
+// files in them are stored by name.
 //
-// Whoever reads trusts nothing: a state that was cut, damaged or forged is refused, or is one that some program
-// could have made under the same limits but for how many files it counts. It never makes the reader allocate
-// more than a small multiple of its own size and of the quota.
+// The reader trusts nothing: a truncated, damaged or forged state is refused, or is one that some program could have
+// produced under the same limits, except for the number of files it counts. The reader never allocates more than a
+// small multiple of the state's size and of the quota.
 //
-// The bytes, all numbers little-endian; a text is its length (u64) and its bytes, a list its length (u64) and its
-// elements:
+// The format. All numbers are little-endian; a text is its length (u64) and its bytes, a list its length (u64) and
+// its elements:
 //
 //   "MWAS" u32 version=1, text digest of the image
 //   list text arguments, list text environment
@@ -40,8 +40,8 @@ namespace membrane::wasi {
 inline constexpr uint32_t kFrozenVersion = 1;
 
 Result<std::vector<uint8_t>> write_frozen(const State& state);
-// kInvalidInput for what is no such state or of another image, kUnsupported for another version, kExhausted for
-// what is larger than the quota.
+// kInvalidInput for an invalid state or one of another image, kUnsupported for another version, kExhausted for a
+// state larger than the quota.
 Result<std::unique_ptr<State>> read_frozen(std::span<const uint8_t> bytes, std::shared_ptr<const Image> image,
                                            FileQuota quota);
 

@@ -1,4 +1,4 @@
-// Forks and frozen states: they go on as what they were made of, and share nothing that either can change.
+// Forks and frozen states: they continue like their original, and share nothing that either side can change.
 #include "wasi/frozen.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Config config() {
   return config;
 }
 
-// A program in the middle of things.
+// A program with open files, a clock that has advanced, and so on.
 Program busy() {
   Program program(config());
   program.read(0, 6);
@@ -63,7 +63,7 @@ std::string next_random(Program& program) {
   return program.bytes(to, 16);
 }
 
-// What can be seen of it from now on, but for its randomness.
+// The observable state of that program, except for its randomness.
 void expect_as_busy(Program& program) {
   EXPECT_EQ(program.read(0), "text");
   program.write(1, "\xA9");
@@ -89,7 +89,7 @@ TEST(WasiFork, GoesOnWhereItsParentStands) {
   expect_as_busy(child);
   child.put("tmp/new", "n");
   child.put("lib/a", "other");
-  // The parent has seen nothing of it.
+  // The parent is unaffected.
   EXPECT_EQ(program.system->freeze().value(), frozen_before);
   expect_as_busy(program);
 }
@@ -180,7 +180,8 @@ TEST(WasiFrozen, HostFilesAreFoundAgainByName) {
   Program thawed(System::thaw(bytes, again).value());
   EXPECT_EQ(thawed.read(file), "456789");
   EXPECT_EQ(thawed.close(file), Errno::kSuccess);
-  const auto records = thawed.system->take_records();  // of the whole run, without what only thawing did
+  const auto records =
+      thawed.system->take_records();  // of the whole run, without records that only thawing caused
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].name, "fs.file_read");
   EXPECT_EQ(records[0].bytes_in, 10u);

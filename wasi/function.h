@@ -19,8 +19,8 @@ inline constexpr std::string_view kUnstableModule = "wasi_unstable";
 
 enum class Abi : uint8_t { kPreview1, kUnstable };
 
-// In units of fuel: each call, and each so many bytes that it takes or gives; each name that is looked at on the
-// way of a path, links and all; each name of a listing that is made. A request to the host pays kWorldFuel besides.
+// In units of fuel: per call; per kBytesPerFuel bytes that it takes or returns; per name that path resolution looks
+// at, including links; per name of a listing. A request to the host costs kWorldFuel in addition.
 inline constexpr uint64_t kCallFuel = 20;
 inline constexpr uint64_t kBytesPerFuel = 8;
 inline constexpr uint64_t kStepFuel = 4;
@@ -35,7 +35,7 @@ enum class FunctionId : uint8_t {
 };
 // NOLINTEND(readability-identifier-naming)
 
-// Which bytes a call takes in.
+// Which bytes a call takes as input.
 struct Before {
   enum class Kind : uint8_t { kNothing, kIovecs, kLength } kind = Kind::kNothing;
   uint8_t argument = 0;  // the pointer to the vectors, or the length
@@ -50,11 +50,11 @@ struct Function {
   Before before;
 };
 
-// Those of wasi_snapshot_preview1.
+// The functions of wasi_snapshot_preview1.
 std::span<const Function> functions();
-// Of wasi_snapshot_preview1. Null when there is none of the name.
+// In wasi_snapshot_preview1. Null when there is no function of this name.
 const Function* find_function(std::string_view name);
-// Null when the module is neither, or has no function of the name.
+// Null when the module is neither of the two, or has no function of this name.
 const Function* find_function(std::string_view module, std::string_view name);
 
 }  // namespace membrane::wasi

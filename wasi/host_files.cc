@@ -13,19 +13,19 @@ namespace {
 using host::HostError;
 using std::chrono::steady_clock;
 
-// FNV-1a: any number that is the path's alone will do.
+// FNV-1a: any number derived from the path alone will do.
 uint64_t inode_of(std::string_view path) {
   uint64_t hash = 0xCBF2'9CE4'8422'2325;
   for (const char c : path) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100'0000'01B3;
   return hash | 1;
 }
 
-// Of a grant: "/data" has "/data" and "/data/a".
+// Whether a grant covers the path: "/data" covers "/data" and "/data/a".
 bool has(const std::string& grant, std::string_view path) {
   return path.starts_with(grant) && (path.size() == grant.size() || path[grant.size()] == '/');
 }
 
-// A grant's guest path as this file compares it: without a slash at its end, or two in a row.
+// A grant's guest path in the form compared here: without a trailing slash or repeated slashes.
 std::string plain(const std::string& guest) {
   std::string out;
   if (const auto components = components_of(guest))
@@ -33,7 +33,7 @@ std::string plain(const std::string& guest) {
   return out;
 }
 
-// The grant that rules: the longest. Null when there is none.
+// The grant that applies: the one with the longest path. Null when there is none.
 const policy::FsGrant* grant_of(const State& state, std::string_view path) {
   const policy::FsGrant* found = nullptr;
   for (const policy::FsGrant& grant : state.grants.fs)
@@ -72,8 +72,8 @@ Errno errno_of(host::Errno code) {
   return Errno::kIo;
 }
 
-// The words are kept for whoever owns the run; the program gets the number.
-std::unexpected<Errno> told(State& state, const HostError& error, std::string_view path, bool to_write) {
+// The message is kept for the owner of the run; the program gets the number.
+std::unexpected<Errno> reported(State& state, const HostError& error, std::string_view path, bool to_write) {
   switch (error.code) {
     case host::Errno::kAccess:
     case host::Errno::kQuota:
@@ -87,7 +87,7 @@ std::unexpected<Errno> told(State& state, const HostError& error, std::string_vi
 
 enum class Purpose : uint8_t { kRead, kWrite };
 
-// `error`: null for what was done.
+// `error`: null for a success.
 host::CallRecord record_of(std::string_view name, const std::string& path, const host::HostError* error) {
   host::CallRecord record{.name = std::string(name), .arguments = path};
   if (error == nullptr) return record;
@@ -97,7 +97,7 @@ host::CallRecord record_of(std::string_view name, const std::string& path, const
   return record;
 }
 
-// One request by path: paid, made, and told in the report.
+// One request by path: paid, made, and recorded in the report.
 template <typename Act>
 auto ask(Call& call, std::string_view name, const std::string& path, Purpose purpose, Act act)
     -> Answer<typename decltype(act(std::declval<host::Broker&>()))::value_type> {
@@ -110,7 +110,7 @@ auto ask(Call& call, std::string_view name, const std::string& path, Purpose pur
   record.latency_us = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start).count());
   state.note(std::move(record));
-  if (!answer) return told(state, answer.error(), path, purpose == Purpose::kWrite);
+  if (!answer) return reported(state, answer.error(), path, purpose == Purpose::kWrite);
   if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
   else return std::move(*answer);
 }
@@ -134,8 +134,8 @@ FileStat stat_of(const std::string& path, const host::FileStatus& status) {
 
 // -- open files -----------------------------------------------------------------------------
 
-// A fork, and what was thawed, has its files open by name only. The program did not ask for this: it costs no fuel, and
-// the report says nothing of it unless it is refused.
+// In a fork or after thawing, files are open by name only. The program did not request this reopening: it costs no
+// fuel, and is reported only if it is refused.
 Answer<host::FileHandle> handle_of(Call& call, OpenHostFile& file) {
   if (file.handle) return *file.handle;
   State& state = call.state;
@@ -143,13 +143,13 @@ Answer<host::FileHandle> handle_of(Call& call, OpenHostFile& file) {
   const auto opened = state.world.broker->file_open(file.path, {.write = file.writes});
   if (!opened) {
     state.note(record_of("fs.open", file.path, &opened.error()));
-    return told(state, opened.error(), file.path, file.writes);
+    return reported(state, opened.error(), file.path, file.writes);
   }
   file.handle = opened->handle;
   return opened->handle;
 }
 
-// On an open file: no line of its own in the report, unless it is refused.
+// An operation on an open file: not recorded in the report, unless it is refused.
 template <typename Act>
 auto on(Call& call, OpenHostFile& file, Purpose purpose, Act act)
     -> Answer<typename decltype(act(std::declval<host::Broker&>(), host::FileHandle{}))::value_type> {
@@ -159,7 +159,7 @@ auto on(Call& call, OpenHostFile& file, Purpose purpose, Act act)
   auto answer = act(*call.state.world.broker, *handle);
   if (!answer) {
     file.last_error = answer.error();
-    return told(call.state, answer.error(), file.path, purpose == Purpose::kWrite);
+    return reported(call.state, answer.error(), file.path, purpose == Purpose::kWrite);
   }
   if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
   else return std::move(*answer);
@@ -181,7 +181,7 @@ Answer<size_t> read(Call& call, OpenHostFile& file, uint64_t offset, std::span<u
     return broker.file_read_at(handle, offset, count);
   });
   if (!bytes) return fail(bytes.error());
-  // A journal may say anything.
+  // A journal may contain any length.
   const size_t got = std::min(bytes->size(), to.size());
   if (got > 0) std::memcpy(to.data(), bytes->data(), got);
   file.bytes_in += got;
@@ -216,7 +216,7 @@ Answer<FileStat> stat(Call& call, OpenHostFile& file) {
 }
 
 void close(State& state, OpenHostFile& file) {
-  // One that was used before a freeze, and not since, has no handle.
+  // A file that was used before a freeze, but not since, has no handle.
   if (!file.handle && file.bytes_in == 0 && file.bytes_out == 0) return;
   if (file.handle && state.world.broker != nullptr) (void)state.world.broker->file_close(*file.handle);
   file.handle.reset();
@@ -256,7 +256,7 @@ Answer<Descriptor> open(Call& call, const std::string& path, const Opening& how)
 
 namespace {
 
-// As stat() tells it, which below a grant with links only the host knows.
+// As stat() reports it; below a grant with links only the host knows.
 Answer<uint64_t> inode_of_directory(Call& call, const std::string& path) {
   const policy::FsGrant* grant = grant_of(call.state, path);
   if (grant == nullptr || !grant->links) return inode_of(path);
@@ -360,11 +360,11 @@ Status mount_grants(State& state) {
   state.files->unmount_all();
   if (!state.grants.fs.empty() && state.world.broker == nullptr)
     return membrane::fail(ErrorCode::kInvalidArgument,
-                          "There are grants of directories, and nobody who opens them.",
+                          "There are grants of directories, but no broker to open them.",
                           "give the System a World with a broker");
   for (const policy::FsGrant& grant : state.grants.fs) {
     const std::string path = plain(grant.guest);
-    // Those below another are found through it.
+    // Grants below another one are found through it.
     const bool is_below = std::ranges::any_of(state.grants.fs, [&](const policy::FsGrant& other) {
       const std::string above = plain(other.guest);
       return &other != &grant && !above.empty() && above != path && has(above, path);
@@ -373,9 +373,10 @@ Status mount_grants(State& state) {
     const auto components = components_of(grant.guest);
     const Done mounted = components ? state.files->mount(*components, path) : fail(Errno::kInval);
     if (mounted) continue;
-    return membrane::fail(ErrorCode::kUnsupported,
-                          "The grant of " + grant.guest + " stands where the program's image has files.",
-                          "grant it under another guest path, such as /data");
+    return membrane::fail(
+        ErrorCode::kUnsupported,
+        "The grant of " + grant.guest + " is at a path where the program's image has files.",
+        "grant it under another guest path, such as /data");
   }
   return {};
 }

@@ -1,9 +1,9 @@
-// Files and directories of the grants, as calls meet them: everything goes through the World's broker, pays
-// kWorldFuel, and leaves a line for the report (what is done on an open file leaves one line, when it is closed).
+// Files and directories of the grants, as calls use them: every request goes through the World's broker, costs
+// kWorldFuel, and is recorded in the report (operations on an open file are recorded together, when it is closed).
 //
-// Below a grant without links, links look like what they lead to, and a file's inode number is made of its path, so
-// that it says nothing of the host and is the same in every run. Below a grant with links, paths have been resolved by
-// the walk (path_walk.h), a link is one, and a file has the same number under all its names.
+// Below a grant without links, links look like their targets, and a file's inode number is derived from its path, so
+// that it reveals nothing of the host and is the same in every run. Below a grant with links, the walk (path_walk.h) has
+// resolved paths, a link appears as one, and a file has the same number under all its names.
 //
 // Threads: one at a time.
 #pragma once
@@ -22,15 +22,15 @@ struct Opening {
   bool only_directory = false;
 };
 
-// What was opened: OpenHostFile, or OpenDirectory.
+// The opened OpenHostFile or OpenDirectory.
 Answer<Descriptor> open(Call& call, const std::string& path, const Opening& how);
-// Short reads are ends, or wait for the next call.
+// A short read is the end of the file, or continues with the next call.
 Answer<size_t> read(Call& call, OpenHostFile& file, uint64_t offset, std::span<uint8_t> to);
 Done write(Call& call, OpenHostFile& file, uint64_t offset, std::span<const uint8_t> bytes);
 Done resize(Call& call, OpenHostFile& file, uint64_t size);
 Done sync(Call& call, OpenHostFile& file);
 Answer<FileStat> stat(Call& call, OpenHostFile& file);
-// And the line of the report. Never fails for the program.
+// Also records the report's line. Never fails for the program.
 void close(State& state, OpenHostFile& file);
 
 Answer<FileStat> stat(Call& call, const std::string& path);
@@ -40,17 +40,17 @@ Done make_directory(Call& call, const std::string& path);
 Done remove_directory(Call& call, const std::string& path);
 Done unlink(Call& call, const std::string& path);
 Done rename(Call& call, const std::string& from, const std::string& to);
-// Empty below a grant without links, which is not asked.
+// Empty below a grant without links, where the host is not asked.
 Answer<host::LinkOnPath> find_link(Call& call, const std::string& path);
-// The guest path of the grant that rules the path, without a slash at its end; "" when there is none.
+// The guest path of the grant that covers the path, without a trailing slash; "" when there is none.
 std::string grant_root(const State& state, const std::string& path);
-// Below a grant without links EPERM, or EROFS.
+// Below a grant without links: EPERM, or EROFS.
 Done make_symlink(Call& call, const std::string& target, const std::string& path);
 Done make_link(Call& call, const std::string& from, const std::string& to);
 
-// Puts the grants of the state into its tree, after taking out those that were there.
+// Replaces the mounts in the state's tree by those of its grants.
 Status mount_grants(State& state);
-// Remembers that the path is nowhere, since no grant leads there.
+// Records that a path does not exist because no grant covers it.
 void note_ungranted(State& state, std::string_view path, bool to_write);
 
 }  // namespace membrane::wasi::host_files

@@ -1,5 +1,4 @@
-// Granted directories of the host, through the real broker: what is granted works, what is tried to get out
-// does not.
+// Granted directories of the host, through the real broker: granted operations work, and attempts to escape fail.
 #include "wasi/host_files.h"
 
 #include <gtest/gtest.h>
@@ -160,11 +159,11 @@ TEST(WasiHost, NoPathLeavesTheGrantedDirectory) {
     EXPECT_NE(program.mkdir(path), Errno::kSuccess) << path;
     EXPECT_NE(program.rename("w/a", path), Errno::kSuccess) << path;
   }
-  // ".." is a matter of names, and never the kernel's.
+  // ".." is resolved by name, and never by the kernel.
   for (const char* path : {"w/../../outside/secret", "w/up/../../secret", "w/d/../../../x", "../w/a"})
     EXPECT_EQ(program.open(path), -1) << path;
   EXPECT_EQ(program.get("w/../w/a"), "a");
-  // Links that stay are followed by reading, and by nothing else.
+  // Links that stay inside are followed by reading only.
   EXPECT_EQ(program.get("w/fine"), "a");
   EXPECT_NE(program.put("w/fine", "x"), Errno::kSuccess);
   EXPECT_NE(program.unlink("w/fine"), Errno::kSuccess);
@@ -276,7 +275,7 @@ TEST(WasiHost, TheReportHasOneLineForEachOpenedFile) {
   EXPECT_TRUE(program.system->take_records().empty());
 }
 
-// A turn closes what it has open, and the next opens it again.
+// A turn closes its open files, and the next one reopens them.
 TEST(WasiHost, AnErrorOfAnOpenFileIsToldOnce) {
   HostWorld world;
   world.allow("/out", "inside", FsMode::kWrite).max_file_bytes = 10;
@@ -380,7 +379,7 @@ TEST(WasiHost, AForkOpensItsFilesByName) {
   Program child(program.system->fork(fork).value());
   EXPECT_EQ(child.read(file, 3), "345");
   EXPECT_EQ(program.read(file, 3), "345");
-  // Who forks says what is granted.
+  // The forking side decides what is granted.
   Program closed(program.system->fork({.fork_number = 2}).value());
   EXPECT_EQ(closed.read(file, 3), "");
   EXPECT_EQ(closed.error, Errno::kNotsup);

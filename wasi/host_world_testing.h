@@ -19,7 +19,7 @@ namespace membrane::wasi {
 class HostWorld {
  public:
   HostWorld() {
-    // Memory is enough, and quicker.
+    // A file system in memory is enough, and faster.
     std::string name = (std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") +
                        std::string("/membrane_wasi_XXXXXX");
     root = mkdtemp(name.data());
@@ -38,7 +38,7 @@ class HostWorld {
     grant.mode = mode;
     return policy.fs.emplace_back(grant);
   }
-  // After the grants. One for each test.
+  // Call after setting the grants. One per test.
   Config config() {
     local = std::make_unique<host::LocalBroker>(policy, budget, nullptr, nullptr);
     gate.emplace(host::BrokerGate::to_world(*local, &budget, &journal));

@@ -37,8 +37,8 @@ std::optional<std::vector<std::string>> components_of(std::string_view path) {
 
 Status Image::add(const Layer& layer) {
   auto components = components_of(layer.path);
-  if (!components) return refused(layer, "is no path of a file.");
-  if (components->empty()) return {};  // the root is always there
+  if (!components) return refused(layer, "is not a file path.");
+  if (components->empty()) return {};  // the root always exists
   if (tree_.next_ >= kMaxFiles) return refused(layer, "is one file too many.");
   const std::string name = components->back();
   components->pop_back();
@@ -49,7 +49,8 @@ Status Image::add(const Layer& layer) {
       next = tree_.insert(Node{.is = Directory{{}, at}});
       tree_.directory_to_write(at)->entries.emplace(component, next);
     }
-    if (tree_.directory(next) == nullptr) return refused(layer, "leads through what is no directory.");
+    if (tree_.directory(next) == nullptr)
+      return refused(layer, "leads through something that is not a directory.");
     at = next;
   }
   const Inode old = tree_.child(at, name);

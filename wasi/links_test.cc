@@ -1,5 +1,5 @@
-// Links of a granted directory of the host, through the real broker: they work where the grant has them, and lead
-// nowhere else.
+// Links of a granted directory of the host, through the real broker: they work if the grant allows links, and never
+// lead out of it.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,7 +127,7 @@ TEST(WasiLinks, NoneLeadsIntoTheProgramsOwnFilesOrASiblingGrant) {
     EXPECT_EQ(program.get(path), "") << path;
     EXPECT_EQ(program.error, Errno::kNotcapable) << path;
   }
-  // The program's own ".." may.
+  // A ".." in the program's own path may.
   EXPECT_EQ(program.get("w/ro/../../tmp/mine"), "own");
 }
 
@@ -261,7 +261,7 @@ TEST(WasiLinks, CountInTheGrantsFiles) {
   EXPECT_EQ(program.link("w/f", "w/i"), Errno::kDquot);
 }
 
-// Somebody of the host swaps a directory for a link that leads out, as quickly as it can.
+// Another thread on the host swaps a directory for a link that leads out, as fast as it can.
 TEST(WasiLinks, ThreadsThatSwapALinkGetNothingOut) {
   LinkedWorld world;
   fs::create_directory(world.root / "inside/real");

@@ -15,7 +15,7 @@ Answer<std::vector<std::span<uint8_t>>> Memory::pieces(uint32_t at, uint32_t cou
     const auto piece = bytes(static_cast<uint32_t>(*pair), static_cast<uint32_t>(*pair >> 32));
     if (!piece) return fail(piece.error());
     sum += piece->size();
-    if (sum > bytes_.size()) return fail(Errno::kInval);  // the same bytes, again and again
+    if (sum > bytes_.size()) return fail(Errno::kInval);  // overlapping pieces
     found.push_back(*piece);
   }
   return found;

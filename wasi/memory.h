@@ -1,6 +1,6 @@
-// A program's memory as WASI calls read and write it: every place is checked, no sum wraps around.
+// Access to a program's memory for WASI calls: every range is checked, and no sum wraps around.
 //
-// Threads: one at a time; holds as long as Guest::memory().
+// Threads: one at a time; valid as long as Guest::memory().
 #pragma once
 
 #include <cstdint>
@@ -44,15 +44,15 @@ class Memory {
     return {};
   }
 
-  // The pieces of memory that a list of (pointer, length) names. EINVAL for too many, or for more
-  // than the memory has, which only pieces over each other can be.
+  // The pieces of memory that a list of (pointer, length) names. EINVAL for too many, or for more bytes than the
+  // memory has, which only overlapping pieces can reach.
   [[nodiscard]] Answer<std::vector<std::span<uint8_t>>> pieces(uint32_t at, uint32_t count) const;
 
  private:
   std::span<uint8_t> bytes_;
 };
 
-// Puts numbers into a structure of the program's, by their offsets.
+// Writes the fields of a structure in the program's memory, by their offsets.
 class StructWriter {
  public:
   explicit StructWriter(std::span<uint8_t> bytes) : bytes_(bytes) {

@@ -1,7 +1,7 @@
-// Nodes by their numbers: a tree of pages that copies share until one of them writes. Copying it is copying one
-// pointer; a write copies the pages on the way (owner.h).
+// A table from inode numbers to nodes: a tree of pages that copies share until one of them writes. Copying it copies
+// one pointer; a write copies the pages on its path (owner.h).
 //
-// Threads: a table is one thread's; copies on other threads may be read and written at the same time.
+// Threads: a table is used by one thread; copies may be used on other threads concurrently.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class NodeTable {
       page = static_cast<const Page*>(page->slots[slot_of(inode, level)].get());
     return page == nullptr ? nullptr : static_cast<const Node*>(page->slots[slot_of(inode, 0)].get());
   }
-  // To be written by `owner`. Null when there is none.
+  // For writing by `owner`. Null when there is none.
   [[nodiscard]] Node* find_to_write(Inode inode, Owner owner) {
     const Node* node = find(inode);
     if (node == nullptr) return nullptr;
@@ -53,7 +53,7 @@ class NodeTable {
   void erase(Inode inode, Owner owner) {
     if (find(inode) != nullptr) erase_in(root_, inode, kLevels - 1, owner);
   }
-  // Each node that `other` does not share.
+  // Calls `each` for the nodes that `other` does not share.
   template <typename Each>
   void for_each_unlike(const NodeTable& other, Each each) const {
     walk(root_.get(), other.root_.get(), kLevels - 1, 0, each);
@@ -87,7 +87,7 @@ class NodeTable {
       page = &own_child(page->slots[slot_of(inode, level)], owner);
     return page->slots[slot_of(inode, 0)];
   }
-  // A page that becomes empty goes, so that numbers that are used up leave nothing behind.
+  // Removes pages that become empty, so that released numbers leave nothing behind.
   static void erase_in(std::shared_ptr<Page>& page, Inode inode, unsigned level, Owner owner) {
     Page& owned = own(page, owner);
     std::shared_ptr<void>& slot = owned.slots[slot_of(inode, level)];

@@ -1,7 +1,7 @@
-// Who may write a shared node in place: the one whose number it bears.
+// Who may write a shared node in place: the owner whose number the node has.
 //
-// A fork gives new numbers to both sides, so that what they share belongs to neither, and is copied by the first
-// that writes it. No counts of references are looked at, so sides on different threads need no lock.
+// A fork gives new numbers to both sides, so that shared nodes belong to neither, and are copied by the first side
+// that writes. Reference counts are not consulted, so sides on different threads need no lock.
 //
 // Threads: any.
 #pragma once

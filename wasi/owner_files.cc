@@ -40,7 +40,7 @@ class Acts {
       case FileAct::kMove: return move();
       case FileAct::kTellTime: state_.real_now_ns = request_.time_ns; return std::vector<FileFact>();
     }
-    return refused(request_.path, host::Errno::kInvalid, "asks for nothing that is known");
+    return refused(request_.path, host::Errno::kInvalid, "requests an unknown operation");
   }
 
  private:
@@ -49,16 +49,16 @@ class Acts {
     return host::refuse(code, std::string(path) + " " + std::string(what) + ".");
   }
   static std::unexpected<host::HostError> refused(std::string_view path, Errno code) {
-    const host::Errno told = code_of(code);
+    const host::Errno error = code_of(code);
     const std::string_view what =
-        told == host::Errno::kNotFound   ? "does not exist"
-        : told == host::Errno::kNotDir   ? "is, or leads through, what is no directory"
-        : told == host::Errno::kIsDir    ? "is a directory"
-        : told == host::Errno::kNotEmpty ? "is a directory that is not empty"
-        : told == host::Errno::kQuota    ? "does not fit: the program has too many files"
-        : told == host::Errno::kAccess   ? "is not for changing"
-                                         : "is no path for this";
-    return refused(path, told, what);
+        error == host::Errno::kNotFound   ? "does not exist"
+        : error == host::Errno::kNotDir   ? "is, or leads through, something that is not a directory"
+        : error == host::Errno::kIsDir    ? "is a directory"
+        : error == host::Errno::kNotEmpty ? "is a directory that is not empty"
+        : error == host::Errno::kQuota    ? "does not fit: the program has too many files"
+        : error == host::Errno::kAccess   ? "cannot be changed"
+                                          : "is not a valid path here";
+    return refused(path, error, what);
   }
 
   host::HostResult<Walked> find(std::string_view path, LastLink last) const {
@@ -93,7 +93,7 @@ class Acts {
     return std::vector{fact(request_.path, *inode)};
   }
 
-  // What is below, with the directory and the name that lead there.
+  // An entry of the tree, with the directory and the name that lead to it.
   struct Entry {
     std::string path;
     Inode directory = 0;
@@ -103,7 +103,7 @@ class Acts {
   host::HostResult<std::vector<Entry>> entries_below(std::string path, Inode top, bool is_deep) const {
     while (path.ends_with('/')) path.pop_back();
     std::vector<Entry> found;
-    std::vector<Entry> waiting = {{std::move(path), 0, {}, top}};  // the next one last
+    std::vector<Entry> waiting = {{std::move(path), 0, {}, top}};  // the next one is last
     uint64_t path_bytes = 0;
     while (!waiting.empty()) {
       const Entry at = std::move(waiting.back());

@@ -1,4 +1,4 @@
-// What the owner of a sandbox does with its files, and what it may not.
+// What a sandbox's owner may do with its files, and what not.
 #include "wasi/owner_files.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The path_* functions: what is done with a name.
+// The path_* functions: operations on a name.
 #include <algorithm>
 
 #include "wasi/host_files.h"
@@ -7,14 +7,14 @@
 namespace membrane::wasi {
 namespace {
 
-// A name that may be made or removed: not ".", "..", or the directory itself.
+// A name that may be created or removed: not ".", "..", or the directory itself.
 Answer<Walked> walk_to_name(Call& call, const Call::At& at, Errno for_itself) {
   auto walked = call.walk_to(at, LastLink::kNever);
   if (walked && walked->name.empty()) return fail(for_itself);
   return walked;
 }
 
-// One that is there, and is to go.
+// An existing name that is to be removed.
 Answer<Walked> walk_to_removed(Call& call, Rights needed, Errno for_itself) {
   const auto at = call.at(0, 1, needed);
   if (!at) return fail(at.error());
@@ -33,7 +33,7 @@ Answer<FileStat> stat_of(Call& call, const Place& place) {
   return place.is_host() ? host_files::stat(call, place.host) : call.state.files->stat(place.inode);
 }
 
-// A name that ends in "/" is one of a directory.
+// A name that ends in "/" must be that of a directory.
 Done rename_on_host(Call& call, const Walked& from, const Walked& to) {
   if (from.wants_directory || to.wants_directory) {
     const auto stat = host_files::stat(call, from.found->host);
@@ -43,7 +43,7 @@ Done rename_on_host(Call& call, const Walked& from, const Walked& to) {
   return host_files::rename(call, from.found->host, to.found->host);
 }
 
-// There is no name to be made that ends in "/": what is there already, or nothing.
+// A file cannot be created with a name that ends in "/": the error depends on what is there.
 Errno refusal_of_slash(Call& call, const Place& place) {
   const auto stat = host_files::stat(call, place.host);
   return stat ? Errno::kExist : stat.error();
@@ -65,7 +65,7 @@ Done symlink_on_host(Call& call, const std::string& target, const Walked& at) {
   return host_files::make_symlink(call, target, at.found->host);
 }
 
-// EINVAL for what is no link.
+// EINVAL if it is not a link.
 Answer<std::string> target_of(Call& call, const Walked& walked) {
   if (walked.host_link) return *walked.host_link;
   if (walked.found->is_host()) {
@@ -91,7 +91,7 @@ struct Opening {
 };
 
 Answer<Opening> read_opening(const Call& call, const Descriptor& directory) {
-  // Bits that mean nothing are as good as none.
+  // Unknown bits are ignored.
   const Opening asked{
       call.u32(1), call.u32(4), call.u32(7), call.u64(5) & kAllRights, call.u64(6) & kAllRights, call.u32(8)};
   if (!check_lookup(asked.lookup)) return fail(Errno::kInval);
@@ -114,7 +114,7 @@ Rights rights_of(FileType type) {
   }
 }
 
-// What is there, opened.
+// Opens an existing file.
 Answer<Descriptor> open_existing(Call& call, const Opening& asked, const Walked& walked) {
   FileTree& files = *call.state.files;
   const Inode inode = walked.found->inode;
@@ -133,14 +133,14 @@ Answer<Descriptor> open_existing(Call& call, const Opening& asked, const Walked&
   if (type == FileType::kDirectory) opened.is = OpenDirectory{{inode, {}}, nullptr};
   if (const auto* device = std::get_if<Device>(&node.is)) opened.is = OpenDevice{inode, *device, {}, 0};
   if (type == FileType::kRegularFile && (asked.writes() || asked.truncates())) {
-    const uint64_t now = new_file_time_ns(call);  // which what is written has, too
+    const uint64_t now = new_file_time_ns(call);  // the same time as for later writes
     if (asked.truncates() && node.size() > 0)
       if (const auto cut = files.resize(inode, 0, now); !cut) return fail(cut.error());
   }
   return opened;
 }
 
-// What the host has, or makes.
+// Opens or creates a file of the host.
 Answer<Descriptor> open_host(Call& call, const Opening& asked, const Walked& walked) {
   const bool needs_directory = asked.wants_directory() || walked.wants_directory;
   if (walked.host_link) return fail(asked.is_exclusive() ? Errno::kExist : Errno::kLoop);
@@ -235,7 +235,8 @@ Done path_link(Call& call) {
   if (!from) return fail(from.error());
   const auto to = call.at(4, 5, right::kPathLinkTarget);
   if (!to) return fail(to.error());
-  // A link to what a link leads to could make a name for what the program cannot reach: refused, as elsewhere.
+  // A hard link to the target of a link could give a name to a file that the program cannot reach: refused, as
+  // elsewhere.
   if (call.u32(1) != 0) return fail(Errno::kInval);
   const auto old = call.walk_to(*from, LastLink::kKeep);
   if (!old) return fail(old.error());

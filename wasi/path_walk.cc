@@ -34,7 +34,7 @@ class Walk {
   }
 
  private:
-  // The names of a path, the first on top; one that ends in "/" ends in a directory.
+  // Pushes the names of a path, the first on top; a path that ends in "/" must end in a directory.
   void push(std::string_view path) {
     const bool ends = names_.empty();
     std::vector<std::string> names;
@@ -43,7 +43,7 @@ class Walk {
       if (const std::string_view name(part.begin(), part.end()); !name.empty()) names.emplace_back(name);
     if (names.empty()) names.emplace_back(".");
     if (ends) wants_directory_ = wants_directory_ || slash;
-    // What a link in the middle leads to is a directory or the way ends there.
+    // The target of a link in the middle must be a directory, or the walk ends there.
     steps_ += names.size();
     names_.insert(names_.end(), names.rbegin(), names.rend());
   }
@@ -53,7 +53,7 @@ class Walk {
     return tree_.directory(place.inode) != nullptr ? Done() : fail(Errno::kNotdir);
   }
 
-  // Into the directory `name`, up, or to where a link leads.
+  // Enters the directory `name`, goes up, or follows a link.
   Done step(const std::string& name) {
     if (name == ".") return {};
     if (name == "..") return up();
@@ -77,7 +77,7 @@ class Walk {
     return {};
   }
 
-  // The last name. Nothing: it was a link, and the walk goes on.
+  // Handles the last name. Returns nothing if it was a link, and the walk continues.
   Answer<std::optional<Walked>> finish(const std::string& name) {
     auto next = child(name);
     if (!next) return fail(next.error());
@@ -110,7 +110,7 @@ class Walk {
     return Place{inode, {}};
   }
 
-  // Of a link; nothing when the place is none.
+  // The target of a link; nothing when the place is not a link.
   Answer<std::optional<std::string>> target_of(const Place& place) {
     if (place.is_host()) return host_target_of(place.host);
     const Node* node = tree_.find(place.inode);
@@ -118,7 +118,7 @@ class Walk {
     return symlink == nullptr ? std::nullopt : std::optional(symlink->target);
   }
 
-  // One question to the host answers for all the names up to the next "..".
+  // One request to the host answers for all the names up to the next "..".
   Answer<std::optional<std::string>> host_target_of(const std::string& path) {
     const bool is_known = link_.path == path || (asked_ && is_at_or_above(path, *asked_));
     if (!is_known) {
@@ -130,7 +130,7 @@ class Walk {
       auto found = host_.find_link(ahead);
       if (!found) return fail(found.error());
       link_ = std::move(*found);
-      // What is behind a link is asked when the walk gets there.
+      // Paths after a link are looked up when the walk gets there.
       asked_ = link_.path.empty() ? ahead : link_.path;
     }
     return link_.path == path ? std::optional(link_.target) : std::nullopt;
@@ -150,7 +150,7 @@ class Walk {
     }
     if (is_host) {
       if (!link_names_)
-        link_names_ = names_.size();  // else what is left of an outer link stays bound as well
+        link_names_ = names_.size();  // otherwise the remaining names of an outer link stay bound as well
       link_root_ = host_.grant_root(link_.path);
     }
     push(target);
@@ -161,14 +161,14 @@ class Walk {
   const LastLink last_;
   const HostPaths& host_;
   uint64_t& steps_;
-  std::vector<Place> way_;          // from the descriptor's directory to where the walk stands
-  std::vector<std::string> names_;  // that are left, the next on top
+  std::vector<Place> way_;          // from the descriptor's directory to the current place of the walk
+  std::vector<std::string> names_;  // remaining names, the next on top
   bool wants_directory_ = false;
   uint32_t followed_ = 0;
-  host::LinkOnPath link_;  // the link of the host that was found last
+  host::LinkOnPath link_;  // the last link of the host that was found
   std::optional<size_t>
-      link_names_;         // the next name is of a link of the host, while more than so many are left
-  std::string link_root_;  // which must not lead above this guest path
+      link_names_;  // while more than this many names remain, the next one comes from a link of the host
+  std::string link_root_;             // the guest path that such a name must not lead above
   std::optional<std::string> asked_;  // the host's path up to which link_ is the only link
 };
 

@@ -1,10 +1,10 @@
-// Arguments, environment, randomness, the end; and the sockets that there are not.
+// Arguments, environment, randomness, exit; and the socket functions, which always fail.
 #include "wasi/state.h"
 
 namespace membrane::wasi {
 namespace {
 
-// Pointers to each text at `list`, and the texts at `bytes`, each with a NUL behind.
+// Writes pointers to the texts at `list`, and the texts at `bytes`, each followed by a NUL.
 Done give_texts(Call& call, const std::vector<std::string>& texts) {
   uint32_t list = call.u32(0);
   uint32_t at = call.u32(1);
@@ -53,7 +53,7 @@ Done proc_exit(Call& call) {
   return {};
 }
 
-// What POSIX does by default: most signals end the program, a few are not heard.
+// As by default in POSIX: most signals end the program, a few are ignored.
 Done proc_raise(Call& call) {
   const uint32_t number = call.u32(0);
   if (number >= std::size(kSignals)) return fail(Errno::kInval);
@@ -78,7 +78,7 @@ Done sock_shutdown(Call& call) { return no_socket(call); }
 
 }  // namespace functions_of
 
-// A request to the broker gives no more than kMaxBytes.
+// A request to the broker returns at most kMaxBytes.
 Done fill_random(Call& call, std::span<uint8_t> to) {
   if (!call.state.grants.random.real) {
     call.state.random.fill(to);

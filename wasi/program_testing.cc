@@ -46,7 +46,7 @@ int64_t Program::open(std::string_view path, uint32_t flags, Rights rights, uint
                       uint32_t directory, uint32_t lookup) {
   free_memory();
   const uint32_t at = place(path), number = room(4);
-  // What is opened below a directory may do all that the directory may hand on.
+  // A descriptor opened below a directory gets all rights that the directory passes on.
   error =
       call("path_open", {directory, lookup, at, path.size(), flags, rights, kAllRights, fd_flags, number});
   return error == Errno::kSuccess ? int64_t{load<uint32_t>(number)} : -1;

@@ -1,4 +1,4 @@
-// Calls WASI functions as a program does, without an engine: numbers for arguments, structures in a memory.
+// Calls WASI functions as a program does, without an engine: numbers as arguments, structures in a memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,22 +34,22 @@ class Program {
   explicit Program(Config config = {});
   explicit Program(std::unique_ptr<System> system_of_it) : system(std::move(system_of_it)) {}
 
-  // With the slots as they are.
+  // Leaves the slots as they are.
   Errno call(std::string_view name, std::initializer_list<uint64_t> arguments) {
     return call_of(kModule, name, arguments);
   }
   Errno call_of(std::string_view module, std::string_view name, std::initializer_list<uint64_t> arguments);
   Outcome outcome;  // of the last call
 
-  // What libraries make of the functions. The errno of the last is kept.
+  // Wrappers like those of a C library. The errno of the last call is kept.
   Errno error{};
   int64_t open(std::string_view path, uint32_t flags = 0, Rights rights = kRead, uint32_t fd_flags = 0,
-               uint32_t directory = kRoot, uint32_t lookup = kSymlinkFollow);  // -1
+               uint32_t directory = kRoot, uint32_t lookup = kSymlinkFollow);  // -1 on failure
   std::string read(uint32_t descriptor, uint32_t size = 4096);
-  int64_t write(uint32_t descriptor, std::string_view bytes);  // -1
+  int64_t write(uint32_t descriptor, std::string_view bytes);  // -1 on failure
   Errno close(uint32_t descriptor) { return error = call("fd_close", {descriptor}); }
   Errno seek(uint32_t descriptor, int64_t by, Whence whence, uint64_t* target = nullptr);
-  std::vector<std::string> names(std::string_view path);  // without "." and ".."; "d/" of a directory
+  std::vector<std::string> names(std::string_view path);  // without "." and ".."; "d/" for a directory
   Stat stat(std::string_view path, uint32_t lookup = kSymlinkFollow);
   Errno path(std::string_view function, std::string_view path, uint32_t directory = kRoot);
   Errno mkdir(std::string_view name) { return path("path_create_directory", name); }
@@ -59,11 +59,11 @@ class Program {
   Errno link(std::string_view from, std::string_view to);
   Errno symlink(std::string_view target, std::string_view name);
   std::string readlink(std::string_view name);
-  // A whole file.
+  // Writes a whole file.
   Errno put(std::string_view path, std::string_view bytes);
   std::string get(std::string_view path);
 
-  // Puts bytes where the arguments of the next call may point to; they lie there until the next free_memory().
+  // Places bytes for the arguments of the next call to point to; they stay until the next free_memory().
   uint32_t place(std::string_view bytes);
   uint32_t room(uint32_t size);
   void free_memory() { next_ = 1024; }

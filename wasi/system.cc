@@ -26,7 +26,7 @@ void open_standard(Descriptors& descriptors) {
 
 std::unexpected<Error> bad_text(std::string what) {
   return membrane::fail(ErrorCode::kInvalidArgument, std::move(what) + " contains a NUL character.",
-                        "leave it out: programs read texts up to the first NUL");
+                        "remove it: programs read strings up to the first NUL");
 }
 
 bool has_nul(const std::string& text) { return text.find('\0') != std::string_view::npos; }
@@ -83,10 +83,10 @@ std::optional<uint64_t> State::read_real_clock() {
   const auto now = world.broker->clock_ns();
   if (!now || *now < 0) return std::nullopt;
   real_now_ns = static_cast<uint64_t>(*now) + skipped_ns;
-  // A monotonic clock that was virtual before, where the session was kept, goes on from there.
+  // A monotonic clock that was virtual before the session was saved continues from there.
   if (real_start_ns == 0)
     real_start_ns = std::max<uint64_t>(real_now_ns - std::min(real_now_ns, clock.passed_ns()), 1);
-  // The system's clock may be set back; a program's monotonic one never goes back.
+  // The system's clock may be set back; a program's monotonic clock never goes back.
   real_monotonic_ns = std::max(real_monotonic_ns, real_now_ns - std::min(real_now_ns, real_start_ns));
   return real_now_ns;
 }
@@ -142,7 +142,8 @@ Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
     fork->arguments = config.arguments;
     fork->stdin_text = config.stdin_text.value_or("");
     open_standard(fork->descriptors);
-    for (const auto& [number, descriptor] : state_->descriptors.all())  // what only the run before had open
+    for (const auto& [number, descriptor] :
+         state_->descriptors.all())  // files that only the previous run had open
       release_if_unused(*fork, descriptor.inode());
     return std::unique_ptr<System>(new System(std::move(fork)));
   }
@@ -188,13 +189,13 @@ bool System::stdin_is_waiting() const {
 }
 
 void System::finish(host::Guest& guest) {
-  // What no longer fits is cut, as all output is.
+  // Text that does not fit is cut, like all output.
   (void)write_text(*state_, guest, host::Stream::kStdout, {}, state_->out.finish());
   (void)write_text(*state_, guest, host::Stream::kStderr, {}, state_->err.finish());
   close_host_files(*state_);
 }
 
-// -- what others see -----------------------------------------------------------------------
+// -- inspection ----------------------------------------------------------------------------
 
 bool System::is_output(uint32_t descriptor) const {
   const Descriptor* const found = state_->descriptors.find(descriptor);
@@ -246,7 +247,8 @@ host::HostResult<std::string> System::read_file(std::string_view path) const {
   if (walked->found->is_host()) return refused(host::Errno::kUnsupported, "is a file of the host.");
   const FileStat stat = state_->files->stat(walked->found->inode);
   if (stat.type == FileType::kDirectory) return refused(host::Errno::kIsDir, "is a directory.");
-  if (stat.type != FileType::kRegularFile) return refused(host::Errno::kUnsupported, "is no regular file.");
+  if (stat.type != FileType::kRegularFile)
+    return refused(host::Errno::kUnsupported, "is not a regular file.");
   std::string bytes(stat.size, '\0');
   state_->files->read(stat.inode, 0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
   return bytes;
@@ -309,7 +311,7 @@ host::HostResult<std::string> System::load_file(host::Guest& guest, std::string_
   Answer<std::string> bytes = fail(Errno::kIo);
   try {
     bytes = load(call, path, most_bytes);
-  } catch (const std::exception&) {  // the World's own trouble
+  } catch (const std::exception&) {  // the World's own failure
   }
   if (bytes) guest.owe(bytes->size() / kBytesPerFuel);
   if (!bytes && state_->last_denial) return std::unexpected(*state_->last_denial);
@@ -324,14 +326,14 @@ host::HostResult<void> System::put_file(std::string_view path, std::string_view 
     return host::refuse(code, std::string(path) + " " + what);
   };
   const auto components = components_of(path);
-  if (!components || components->empty()) return refused(host::Errno::kInvalid, "is no path of a file.");
+  if (!components || components->empty()) return refused(host::Errno::kInvalid, "is not a file path.");
   FileTree& files = *state_->files;
   uint64_t now = state_->file_time_ns();
   Inode at = FileTree::kRoot;
   for (size_t i = 0; i < components->size(); ++i) {
     const bool is_last = i + 1 == components->size();
     Inode next = files.child(at, (*components)[i]);
-    // A file that is written again is newer than it was, also where the program's clock stood still.
+    // A rewritten file is newer than before, even if the program's clock has not advanced.
     if (next != 0 && is_last) now = std::max(now, files.stat(next).modified_ns + 1);
     if (next == 0) {
       const auto made = is_last ? files.make_file(at, (*components)[i], now)

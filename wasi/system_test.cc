@@ -1,4 +1,4 @@
-// Each function at the boundary, over files of the program's own.
+// Each function at the boundary, on files of the program's own.
 #include "wasi/system.h"
 
 #include <gtest/gtest.h>

@@ -9,13 +9,13 @@
 namespace membrane::wasi {
 namespace {
 
-// How many bytes at the end begin a character that may yet be finished.
+// How many bytes at the end may start a character that is not complete yet.
 size_t unfinished(std::string_view bytes) {
   for (size_t count = 1; count <= std::min<size_t>(3, bytes.size()); ++count) {
     const std::string_view tail = bytes.substr(bytes.size() - count);
     const auto lead = static_cast<uint8_t>(tail[0]);
     if ((lead & 0xC0) == 0x80) continue;
-    // One that some bytes to come would make whole: each is tried at its lowest and its highest.
+    // A prefix is valid if some continuation completes it: tries the lowest and the highest byte.
     for (const char next : {'\x80', '\xBF'}) {
       std::string whole(tail);
       while (whole.size() < 4) {

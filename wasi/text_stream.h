@@ -1,5 +1,5 @@
-// Bytes that come in pieces, as UTF-8: a character that a piece cuts waits for its rest; what is no character
-// becomes U+FFFD, or is left as it is.
+// Converts bytes that arrive in pieces to UTF-8: a character split between pieces waits for its rest; invalid bytes
+// become U+FFFD, or are kept.
 //
 // Threads: values.
 #pragma once
@@ -12,12 +12,12 @@ namespace membrane::wasi {
 
 class TextStream {
  public:
-  // What can be said now.
+  // Returns the text that is complete now.
   std::string add(std::string_view bytes);
-  // What is left at the end: U+FFFD for each byte of a character that was not finished.
+  // Returns the rest at the end: U+FFFD for each byte of an incomplete character.
   std::string finish();
 
-  // The same, with what is no character as it came.
+  // The same, but keeps invalid bytes.
   std::string add_bytes(std::string_view bytes);
   std::string finish_bytes() { return std::exchange(waiting_, {}); }
 

@@ -1,5 +1,5 @@
-// The numbers of WASI preview 1, as they stand in a program's memory and arguments (the witx files
-// typenames and wasi_snapshot_preview1).
+// The numbers of WASI preview 1, as they appear in a program's memory and arguments (the witx files typenames and
+// wasi_snapshot_preview1).
 //
 // Threads: constants and pure functions.
 #pragma once
@@ -15,9 +15,9 @@ enum class Errno : uint16_t {
 #include "wasi/errnos.def"
 #undef ERRNO
 };
-std::string_view name_of(Errno code);  // "ENOENT"; "EUNKNOWN" for a number that is none
+std::string_view name_of(Errno code);  // "ENOENT"; "EUNKNOWN" for an unknown number
 
-// What a step of a call gives, or the errno that the program gets.
+// The result of a step of a call, or the errno for the program.
 template <typename T>
 using Answer = std::expected<T, Errno>;
 using Done = std::expected<void, Errno>;
@@ -67,12 +67,12 @@ namespace fstflag {
 inline constexpr uint16_t kAtim = 1, kAtimNow = 2, kMtim = 4, kMtimNow = 8, kAll = 15;
 }
 inline constexpr uint32_t kSymlinkFollow = 1;                  // lookupflags
-enum class Whence : uint8_t { kSet = 0, kCur = 1, kEnd = 2 };  // wasi_unstable: the end is 1, the start 2
+enum class Whence : uint8_t { kSet = 0, kCur = 1, kEnd = 2 };  // in wasi_unstable kEnd is 1 and kSet is 2
 inline constexpr uint32_t kAdviceCount = 6;
 
 enum class ClockId : uint32_t { kRealtime = 0, kMonotonic = 1, kProcessCpu = 2, kThreadCpu = 3 };
 
-// What fd_filestat_get and path_filestat_get tell. Times in ns since 1970.
+// The result of fd_filestat_get and path_filestat_get. Times in ns since 1970.
 struct FileStat {
   static constexpr uint32_t kBytes = 64;
   static constexpr uint32_t kUnstableBytes = 56;
@@ -92,7 +92,7 @@ inline constexpr uint32_t kSubscriptionBytes = 48;
 inline constexpr uint32_t kUnstableSubscriptionBytes = 56;
 inline constexpr uint32_t kEventBytes = 32;
 
-// Bounds on what one call may ask.
+// Bounds on a single call.
 inline constexpr uint32_t kMaxIovecs = 1'024;
 inline constexpr uint32_t kMaxSubscriptions = 4'096;
 inline constexpr uint32_t kMaxPathBytes = 4'096;

@@ -1,4 +1,4 @@
-// wasi_unstable: where snapshot 0 differs from preview 1.
+// wasi_unstable: the differences of snapshot 0 from preview 1.
 #include <gtest/gtest.h>
 
 #include "wasi/program_testing.h"
@@ -69,7 +69,7 @@ TEST(WasiUnstable, ASubscriptionOfAClockHasAnIdentifier) {
   const uint32_t in = program.room(2 * kUnstableSubscriptionBytes), out = program.room(2 * kEventBytes),
                  count = program.room(4);
   program.guest.poke(in, 7);        // user data
-  program.guest.poke(in + 16, 99);  // the identifier, which nobody looks at
+  program.guest.poke(in + 16, 99);  // the identifier, which is ignored
   program.guest.poke(in + 24, 1);   // the monotonic clock
   program.guest.poke(in + 32, 1'000);
   const uint32_t second = in + kUnstableSubscriptionBytes;

@@ -1,5 +1,5 @@
-// The clock of a program without the real one: it begins at the grant's start, moves on by 1 ms at each reading,
-// and by what the program sleeps.
+// The clock of a program without the real one: it starts at the grant's start, and advances by 1 ms at each reading
+// and by the time that the program sleeps.
 //
 // Threads: values.
 #pragma once
@@ -26,7 +26,7 @@ class VirtualClock {
   void go_to(uint64_t passed_ns) { passed_ns_ = std::min(passed_ns, kMostNs); }
 
  private:
-  // What is left for a start before it does not wrap around.
+  // Leaves room for a start time without wrapping around.
   static constexpr uint64_t kMostNs = std::numeric_limits<uint64_t>::max() / 2;
   uint64_t passed_ns_ = 0;
 };

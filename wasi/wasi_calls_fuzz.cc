@@ -1,9 +1,9 @@
-// Calls of any function with any arguments, over files of the program's own and a granted directory of the host
-// that is full of ways out: no crash, nothing read or changed outside, and the tree stays whole; also when the
+// Calls of any function with any arguments, on files of the program's own and a granted directory of the host that
+// is full of ways out: no crash, nothing outside is read or changed, and the tree stays consistent, also when the
 // System is forked, or frozen and thawed, in between.
 //
-// Input: a byte for each call that picks the function, then a byte for each argument. Arguments that are paths or
-// lists of buffers mostly point to ones that lie ready in the memory.
+// Input: a byte per call that selects the function, then a byte per argument. Arguments that are paths or lists of
+// buffers mostly point to prepared ones in the memory.
 #include <stdlib.h>
 
 #include <cstdlib>
@@ -84,7 +84,7 @@ class FuzzGuest : public host::Guest {
   std::vector<uint8_t> bytes_;
 };
 
-// Which arguments point to a path, with its length behind.
+// Which arguments point to a path and are followed by its length.
 std::vector<size_t> paths_of(FunctionId id) {
   switch (id) {
     case FunctionId::path_create_directory:
@@ -121,7 +121,7 @@ std::vector<uint64_t> arguments_of(const Function& function, Input& input) {
   std::vector<uint64_t> arguments;
   for (size_t i = 0; i < function.type.params.size(); ++i) {
     const uint8_t byte = input.next();
-    // Small numbers are descriptors and flags; high bytes reach far.
+    // Small numbers are descriptors and flags; high bytes give large values.
     uint64_t value = byte < 0xF0 ? byte : ~uint64_t{0} >> (byte & 15);
     const bool is_rights = function.id == FunctionId::path_open && (i == 5 || i == 6);
     if (is_rights && byte < 0xE0) value = byte % 2 == 0 ? kAllRights : kAllRights & ~right::kFdWrite;

@@ -1,4 +1,4 @@
-// Bytes that claim to be a frozen state: refused, or a state whose tree is whole, that freezes into bytes which
+// Bytes that claim to be a frozen state: refused, or a state with a consistent tree, which freezes into bytes that
 // thaw again.
 #include <cstdlib>
 
@@ -19,7 +19,7 @@ Config config() {
   return config;
 }
 
-// The corpus need not know the image's digest: it is put where it belongs.
+// The corpus does not depend on the image's digest: it is inserted here.
 std::vector<uint8_t> with_digest(const uint8_t* data, size_t size) {
   constexpr size_t kDigestAt = 16, kDigestBytes = 64;
   std::vector<uint8_t> bytes(data, data + size);

@@ -1,11 +1,11 @@
 // One walk over a valid function body, for what makes code of it.
 //
-// BodyWalk reads the body once, from its bytes or from what the validator decoded, and owns what every consumer has to agree on: the control stack (labels, where
-// their values begin, whether what follows can be reached), the fuel segments and their costs, and the regions of
-// try_table. What an instruction does to these is the flow column of opcodes.def; nobody else decides it. The
-// visitor owns its picture of the operand stack, and writes the code.
+// BodyWalk reads the body once, from its bytes or from what the validator decoded, and owns what all visitors must
+// agree on: the control stack (labels, where their values begin, whether what follows can be reached), the fuel
+// segments and their costs, and the regions of try_table. What an instruction does to these is the flow column of
+// opcodes.def, and is decided nowhere else. The visitor owns its picture of the operand stack, and writes the code.
 //
-//   struct MyLabel : BlockLabel { … };  // with what the visitor knows of a label besides
+//   struct MyLabel : BlockLabel { … };  // with what else the visitor knows of a label
 //   MyVisitor visitor;
 //   std::vector<MyLabel> scratch;
 //   BodyWalk<MyVisitor, MyLabel> walk(visitor, scratch);

@@ -1,5 +1,5 @@
-// The instructions of a body, as they were decoded by whoever read it first: the validator notes them in passing, and
-// code is made of them without decoding the body a second time.
+// The decoded instructions of a body: the validator notes them in passing, and code is made of them without decoding
+// the body a second time.
 //
 // An instruction with one immediate takes sixteen bytes, whatever its encoding. The others are found by their place
 // and decoded again. No more than kMostInstructions are kept, so that memory does not follow the size of a body;
@@ -23,7 +23,7 @@ class DecodedBody {
  public:
   static constexpr size_t kMostInstructions = size_t{1} << 16;
 
-  // -- for who decodes
+  // -- for the decoder's caller
   void begin() {
     next_ = entries_.data();
     is_whole_ = true;
@@ -143,7 +143,7 @@ class DecodedReader {
   const Instruction* current_ = &plain_;
 };
 
-// What is noted of a body while it is validated, for who makes code of it.
+// What is noted of a body while it is validated, to make code of it.
 struct BodyNotes {
   LocalUses uses;
   DecodedBody body;

@@ -60,7 +60,7 @@ enum class Immediate : uint8_t {
 };
 
 // What an instruction does to control: to labels, to whether what follows can be reached, and to the fuel segment
-// that it stands in (docs/fuel.md). BodyWalk (body_walk.h) acts on it.
+// that it is in (docs/fuel.md). BodyWalk (body_walk.h) follows it.
 enum class Flow : uint8_t {
   kStraight,  // nothing: the segment goes on
   kOpens,     // opens a label; the segment goes on

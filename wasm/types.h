@@ -89,7 +89,7 @@ std::string name_of(ValType type);
 struct FuncType {
   std::vector<ValType> params;
   std::vector<ValType> results;
-  bool is_unique = false;  // at run time: it is no other but itself (engine/runtime_types.h)
+  bool is_unique = false;  // at run time: it is no other but itself (engine/heap/runtime_types.h)
   friend bool operator==(const FuncType&, const FuncType&) = default;
 };
 

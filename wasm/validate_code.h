@@ -248,7 +248,7 @@ class CodeValidator {
   uint32_t max_nesting_ = 0;
   bool has_calls_ = false;
   bool uses_simd_ = false;
-  LocalUses* uses_ = nullptr;       // of the function at hand, if somebody asks
+  LocalUses* uses_ = nullptr;       // of the function at hand; null when not asked for
   DecodedBody* decoded_ = nullptr;  // the same
 
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression

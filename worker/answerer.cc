@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sandbox/replayed_grants.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 #include "worker/broker_calls.h"
 #include "worker/messages.h"
 
@@ -19,10 +19,10 @@ using host::HostResult;
 constexpr uint64_t kLongestPatienceMs = 1000;
 
 std::unexpected<Error> no_question() {
-  return fail(ErrorCode::kInvalidInput, "the worker asked what no worker asks");
+  return fail(ErrorCode::kInvalidInput, "the worker sent an invalid request");
 }
 
-// Reads the arguments that the function takes, and calls it.
+// Reads the function's arguments and calls it.
 template <typename R, typename... Arguments>
 Result<std::string> call(Broker& broker, HostResult<R> (Broker::*function)(Arguments...), Reader& in) {
   std::tuple<std::decay_t<Arguments>...> arguments;
@@ -60,7 +60,7 @@ void Answerer::go_on() {
   world_->go_on();
 }
 
-// What a guest can pay with at most, whatever a worker says of it.
+// The most that a guest can pay with, whatever a worker claims.
 void Answerer::bound_queries() {
   world_->bound_queries(options_.budget ? options_.budget->left(policy::Resource::kFuel)
                                         : options_.policy.limits.fuel);
@@ -99,7 +99,7 @@ bool is_same_line(const host::CallRecord& one, const host::CallRecord& other) {
 
 }  // namespace
 
-// Of a file that is only named. What a grant leads to, and who may read it, is looked at when it is opened.
+// For files that are only named: where a grant leads and who may read it is checked when the file is opened.
 bool Answerer::grants_file(std::string_view path, bool writes) const {
   const auto components = host::parse_guest_path(path);
   if (!components) return false;
@@ -116,10 +116,10 @@ std::optional<std::string> Answerer::difference(std::span<const host::CallRecord
   size_t listed_before = 0;
   for (const host::CallRecord& call : before.calls) {
     if (listed_before == calls.size() || !is_same_line(calls[listed_before], call))
-      return "leaves out " + call.name + " of " + call.arguments + ", which was done before";
+      return "leaves out " + call.name + " of " + call.arguments + ", which was done earlier";
     ++listed_before;
   }
-  if (dropped < before.dropped) return "leaves out calls that were counted before";
+  if (dropped < before.dropped) return "leaves out calls that were counted earlier";
   const auto others = without_functions(calls.subspan(listed_before), dropped);
   if (!others) return others.error();
   const auto grants = [this](std::string_view path, bool writes) { return grants_file(path, writes); };
@@ -140,7 +140,7 @@ std::optional<std::string> Answerer::difference(std::span<const host::CallRecord
 
 namespace {
 
-// A run that ends so may never have begun to go on.
+// A run that ends like this may never have resumed.
 bool may_not_have_begun(sandbox::Outcome outcome) {
   using enum sandbox::Outcome;
   return outcome == kInvalid || outcome == kFailed || outcome == kCancelled || outcome == kTimedOut ||
@@ -162,7 +162,7 @@ std::optional<std::string> Answerer::difference(const sandbox::Report& report,
     calls.push_back(sandbox::call_of(line));
     const sandbox::HostCallRecord same = sandbox::line_of(calls.back());
     if (same.allowed != line.allowed || same.error != line.error)
-      return "lists " + line.name + " of " + line.arguments + " with a decision that is none";
+      return "lists " + line.name + " of " + line.arguments + " with an invalid decision";
   }
   using enum sandbox::Outcome;
   const bool is_paused = report.outcome == kFrozen || report.outcome == kWaiting;
@@ -207,8 +207,8 @@ Result<std::string> Answerer::answer_call(Reader& in) {
   return no_question();
 }
 
-// What the guest can pay is the worker's word, and the supervisor's bound holds besides. A call does one query, so nothing
-// was done before it.
+// The guest's fuel is the worker's claim, and the supervisor's bound applies in addition. A call makes one
+// query, so nothing was used before it.
 Result<std::string> Answerer::answer_query(Reader& in) {
   const auto database = in.get<std::string_view>(), sql = in.get<std::string_view>(),
              parameters = in.get<std::string_view>();
@@ -221,7 +221,7 @@ Result<std::string> Answerer::answer_query(Reader& in) {
 // -- functions of the embedder ------------------------------------------------------------------------------
 
 std::vector<sandbox::FunctionAnswer> Answerer::call_functions(std::span<const sandbox::FunctionCall> calls) {
-  if (must_stop())  // a worker that goes on has nothing done for it
+  if (must_stop())  // a resumed worker gets nothing done for it
     return std::vector(calls.size(), sandbox::FunctionAnswer::error("", "the turn is to end"));
   functions_ = {
       {calls.begin(), calls.end()},
@@ -237,7 +237,7 @@ void Answerer::take_answers(std::vector<sandbox::FunctionAnswer> answers) {
   list_functions();
 }
 
-// Once all that were called at once have answered, as a session does.
+// Once all calls that were made at once have answers, as in a session.
 void Answerer::list_functions() {
   constexpr size_t kMostLines = host::Dispatcher::kMaxRecords;
   if (sandbox::is_waiting(*functions_)) return;
@@ -253,7 +253,7 @@ bool Answerer::asks_for_sleep() const {
          options_.sources->sleep_ns != nullptr;
 }
 
-bool Answerer::must_stop() const { return sandbox::stop_asked_for(cancel_, end_).has_value(); }
+bool Answerer::must_stop() const { return sandbox::stop_requested(cancel_, end_).has_value(); }
 
 std::expected<std::vector<host::CallRecord>, std::string> Answerer::without_functions(
     std::span<const host::CallRecord> lines, uint64_t dropped) const {
@@ -285,15 +285,15 @@ Result<std::string> Answerer::answer(std::string_view question) {
     }
     case Question::kDirectories: {
       const auto granted = in.get<std::vector<std::string>>();
-      // They go into the journal, the first time at no price: a worker does not choose the words. A run asks once, as it
-      // begins; a session, as it is made, which is before its turns.
+      // Recorded in the journal, free of charge the first time: a worker does not choose the words. A run
+      // asks once, when it begins; a session, when it is created, before its turns.
       if (granted != sandbox::directories_of(options_.policy)) return no_question();
       if (std::exchange(has_told_directories_, true) && !acts_) return no_question();
       return done([&] { return world_->directories(granted); });
     }
     case Question::kLeft: return done([&] { return world_->left(); });
     case Question::kTakeAfter: {
-      // The supervisor has taken it: it has read the same bytes, which a worker could forget.
+      // The supervisor has already accepted it: it read the same bytes, which a worker could omit.
       static_cast<void>(in.get<host::World::Amounts>());
       return done([] { return true; });
     }
@@ -316,6 +316,7 @@ Result<std::string> Answerer::answer(std::string_view question) {
     }
     case Question::kInput: {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);
+      if (!acts_) return no_question();
       return done([&] {
         if (!options_.read_input) return sandbox::InputPiece{.bytes = {}, .is_end = true};
         return sandbox::read_input(options_.read_input, *world_, std::chrono::milliseconds(patience_ms));

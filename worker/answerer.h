@@ -1,5 +1,5 @@
-// The supervisor's side of a session's requests: each is read as hostile bytes, and answered by the World that holds the
-// session's policy.
+// The supervisor's side of a session's requests: each is parsed as hostile bytes and answered by the World
+// that holds the session's policy.
 //
 // Threads: one at a time.
 #pragma once
@@ -25,50 +25,51 @@
 
 namespace membrane::worker {
 
-// What a report lists of the time before its run or turn went on in a worker: the calls that stand in a snapshot, or in a
-// session that was kept while a turn was paused.
+// The calls that a report lists from before its run or turn was resumed in a worker: those in a snapshot, or
+// in a session that was saved while a turn was paused.
 struct CallsBefore {
   std::vector<host::CallRecord> calls;
   uint64_t dropped = 0;
-  bool began_elsewhere = false;  // the run or the turn
-  bool has_past = false;         // the session, in turns that this process knows nothing of
+  bool began_elsewhere = false;  // the run or the turn began elsewhere
+  bool has_past = false;         // the session had turns that this process does not know
 };
 
 class Answerer {
  public:
-  // `options` is borrowed; `read_input` of it answers questions for input. `most_memory_bytes` is the most of the host's
-  // memory that a call may use, whatever the worker says.
+  // `options` is borrowed; its `read_input` answers requests for input. `most_memory_bytes` is the most host
+  // memory that a call may use, whatever the worker claims.
   Answerer(const sandbox::RunOptions& options, std::unique_ptr<host::World> world,
            uint64_t most_memory_bytes);
 
-  // The answer, as bytes. Errors: kInvalidInput for what no worker of this build asks.
+  // Returns the answer as bytes. Errors: kInvalidInput for a request that no worker of this build sends.
   Result<std::string> answer(std::string_view question);
 
-  // A run or a turn begins: from now on its calls are answered, and noted. Outside of one, a worker has no reason to act.
+  // A run or a turn begins: from now on its calls are answered and recorded. Outside of one, a worker has no
+  // reason to make any.
   void begin();
-  // A turn that was paused goes on.
+  // A paused turn is resumed.
   void go_on();
   void pause() { acts_ = false; }
 
-  // How the worker's list of the run's or the turn's calls differs from what was asked and answered here, as the end of a
-  // sentence; nothing when it is true.
-  // Of a turn that is paused, whose session is kept.
+  // How the worker's list of the run's or turn's calls differs from the requests that were answered here, as
+  // the end of a sentence; nothing when it is correct.
+  // The same for a paused turn whose session is saved.
   [[nodiscard]] std::optional<std::string> difference(std::span<const host::CallRecord> calls,
                                                       uint64_t dropped, const CallsBefore& before) const;
   [[nodiscard]] std::optional<std::string> difference(const sandbox::Report& report,
                                                       const CallsBefore& before) const;
-  // Of a list that difference() has nothing against: adds what was done before, where a run that ended before it went on
-  // lists nothing.
+  // For a list to which difference() does not object: adds the earlier calls if the run ended before it was
+  // resumed and so lists none.
   static void complete(const CallsBefore& before, sandbox::Report& report);
-  // The calls, as they are known here.
+  // Writes the calls as they are known here.
   void tell_calls(const CallsBefore& before, sandbox::Report& report) const;
 
-  // What a run or a turn has used at least: its word, or what its queries took.
+  // The least that a run or turn has used: its own claim, or what its queries took.
   [[nodiscard]] uint64_t fuel_used(const sandbox::Report& report);
 
-  // The answers to calls of functions that were "later" before: of a turn that is resumed.
+  // The answers to function calls that returned "later", for a turn that is resumed.
   void take_answers(std::vector<sandbox::FunctionAnswer> answers);
-  // What a session that was kept waits for; and what a fork does, as its parent.
+  // The calls that a restored session, or a fork of a waiting one, waits for.
   void wait_for(sandbox::KeptCalls calls) { functions_ = std::move(calls); }
   void copy_functions(const Answerer& of) { functions_ = of.functions_; }
   void forget_functions() { functions_.reset(); }
@@ -77,11 +78,11 @@ class Answerer {
     return sandbox::waiting_of(functions_);
   }
 
-  // When calls must have ended, from now on; `cancel` is borrowed, and may be null.
+  // Sets the deadline for calls; `cancel` is borrowed, and may be null.
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
-  // A worker's clock begins when its command has come, so its guest may fail by a call that was ended at the end of its
-  // time before it finds that time over, or even end well. That is what the report says then; of a session's turn only where it
-  // failed, for one that ended well has changed the session.
+  // A worker's clock starts when its command arrives, so its guest may fail because a call was ended at its
+  // deadline, or even succeed, before the worker finds its time over. The report is then made to say so; for
+  // a session's turn only if it failed, since a successful one has changed the session.
   enum class Of : uint8_t { kRun, kTurn };
   void tell_late_call(const policy::Limits& limits, Of what, sandbox::Report& report) const;
 
@@ -94,7 +95,7 @@ class Answerer {
   void list_functions();
   [[nodiscard]] bool asks_for_sleep() const;
   [[nodiscard]] bool must_stop() const;
-  // The worker's lines without those of functions, which must be the ones that were answered here, in their order.
+  // The worker's lines without those of functions, which must match the calls answered here, in order.
   [[nodiscard]] std::expected<std::vector<host::CallRecord>, std::string> without_functions(
       std::span<const host::CallRecord> lines, uint64_t dropped) const;
   void bound_queries();
@@ -116,10 +117,10 @@ class Answerer {
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
-  const std::atomic<bool>* cancel_ = nullptr;  // of the turn that calls
+  const std::atomic<bool>* cancel_ = nullptr;  // of the calling turn
   bool had_late_call_ = false;
-  std::optional<sandbox::KeptCalls> functions_;   // that were called last, and have not all answered
-  std::vector<host::CallRecord> function_lines_;  // of the turn, as it is known here
+  std::optional<sandbox::KeptCalls> functions_;   // the last calls, some of them unanswered
+  std::vector<host::CallRecord> function_lines_;  // of the turn, as known here
 };
 
 }  // namespace membrane::worker

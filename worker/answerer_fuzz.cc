@@ -1,4 +1,4 @@
-// A hostile worker's questions: whatever the bytes are, each is answered or refused.
+// A hostile worker's requests: whatever the bytes are, each is answered or refused.
 
 #include "worker/answerer.h"
 
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto budget = std::make_shared<policy::Budget>(options.policy.limits);
   worker::Answerer answerer(options, sandbox::world_of(options, budget), 1u << 20);
   answerer.begin();
-  // Several, so that one finds what another left; a byte says how long each is.
+  // Several requests, so that one finds what another left; a byte gives the length of each.
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   for (int i = 0; i < 32 && !rest.empty(); ++i) {
     const size_t length = std::min<size_t>(static_cast<uint8_t>(rest[0]), rest.size() - 1);

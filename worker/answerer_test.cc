@@ -1,4 +1,4 @@
-// What a worker that was taken over asks of its supervisor, in whatever words it likes.
+// Arbitrary requests of a compromised worker to its supervisor.
 #include "worker/answerer.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 using sandbox::Outcome;
 using sandbox::Report;
 
-// A database that is private, and few host calls.
+// A private database, and few host calls.
 class Queries : public testing::Test {
  protected:
   Queries() {
@@ -225,6 +225,14 @@ TEST_F(Embedder, ASleepIsToldWhenItsTurnIsOver) {
   answerer_->bound(std::chrono::steady_clock::now(), &cancel);
   EXPECT_FALSE(slept());
   options_.sources = nullptr;
+  EXPECT_FALSE(answerer_->answer(question));
+}
+
+TEST_F(Queries, InputIsReadInsideATurnOnly) {
+  const std::string question = bytes_of(Question::kInput, uint64_t{5});
+  begin();
+  EXPECT_TRUE(answerer_->answer(question));
+  answerer_->pause();
   EXPECT_FALSE(answerer_->answer(question));
 }
 

@@ -1,5 +1,5 @@
-// The calls of host::Broker that go over the socket by themselves: arguments there, a HostResult back. Their numbers are
-// their places here.
+// The calls of host::Broker that are forwarded over the socket as they are: the arguments go there, a
+// HostResult returns. A call's number is its position here.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class BrokerCall : uint8_t {
 #define X(name) name,
   MEMBRANE_BROKER_CALLS(X)
 #undef X
-  // With forms of their own.
+  // Calls with forms of their own.
   http_many,
   sql_query,
 };

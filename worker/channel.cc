@@ -28,7 +28,7 @@ std::unexpected<Error> gone() {
   return fail(ErrorCode::kUnavailable, "the other side of the socket is gone");
 }
 
-// In ms, rounded up; -1 for no end.
+// In ms, rounded up; -1 for no deadline.
 int patience(Channel::Clock::time_point until) {
   if (until == Channel::Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Channel::Clock::now()).count();
@@ -96,7 +96,7 @@ Status Channel::send(uint16_t kind, uint32_t subject, std::string_view payload,
     if (sooner) until = std::min(until, sooner());
     const auto look_again = sooner ? Clock::now() + kLookAgain : until;
     if (poll(&waited, 1, patience(std::min(until, look_again))) == 0 && Clock::now() >= until)
-      return fail(ErrorCode::kTimedOut, "the other side of the socket takes nothing");
+      return fail(ErrorCode::kTimedOut, "the other side of the socket does not read");
   }
   return {};
 }
@@ -107,7 +107,7 @@ Result<bool> Channel::read_some() {
     at_ = 0;
   }
   const size_t had = in_.size();
-  // Of a long frame no more room is made than is about to be filled: bytes are paid for by sending them.
+  // For a long frame, allocates only what is about to be filled, so the sender pays for memory with bytes.
   const size_t room = std::clamp<size_t>(had - at_, kReadBytes, 16 * kReadBytes);
   in_.resize(had + room);
   iovec part{in_.data() + had, room};
@@ -133,7 +133,7 @@ Result<bool> Channel::read_some() {
     }
   }
   if (came_along_.size() > kMostDescriptors)
-    return fail(ErrorCode::kInvalidInput, "more descriptors came than any message has");
+    return fail(ErrorCode::kInvalidInput, "more descriptors arrived than any message may carry");
   if (got == 0) return gone();
   return true;
 }
@@ -145,17 +145,17 @@ Result<std::optional<Frame>> Channel::next() {
   if (header.bytes > most_bytes_)
     return fail(ErrorCode::kInvalidInput, "a message of " + std::to_string(header.bytes) +
                                               " bytes is longer than the " + std::to_string(most_bytes_) +
-                                              " that are taken");
+                                              " that are accepted");
   if (in_.size() - at_ - sizeof header < header.bytes) return std::nullopt;
   if (header.descriptors != came_along_.size())
-    return fail(ErrorCode::kInvalidInput, "a message has other descriptors than it says");
+    return fail(ErrorCode::kInvalidInput, "a message's descriptors do not match its header");
   Frame frame;
   frame.kind = header.kind;
   frame.subject = header.subject;
   frame.descriptors = std::move(came_along_);
   came_along_.clear();
   const size_t begin = at_ + sizeof header, end = begin + header.bytes;
-  if (end == in_.size() && header.bytes > kReadBytes) {  // a long one, alone: not copied
+  if (end == in_.size() && header.bytes > kReadBytes) {  // a single long one is not copied
     in_.erase(0, begin);
     frame.payload = std::move(in_);
     in_ = {};

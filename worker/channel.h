@@ -1,5 +1,5 @@
-// Frames over a socket, between a worker and its supervisor. What comes from the other side may be hostile: a frame is
-// bounded, read as it comes, and never waited for past a deadline.
+// Frames over a socket between a worker and its supervisor. The other side may be hostile: a frame is
+// bounded, read as it arrives, and never waited for past a deadline.
 //
 //   4 bytes  bytes of the payload        2 bytes  kind (messages.h)
 //   2 bytes  descriptors that come along 4 bytes  subject: a session, or 0
@@ -49,20 +49,19 @@ class Channel {
   using Clock = std::chrono::steady_clock;
   static constexpr size_t kMostDescriptors = 4, kMostOthers = 2;
 
-  // A connected stream socket. `most_bytes` is of a payload that is received.
+  // A connected stream socket. `most_bytes` limits a received payload.
   Channel(Descriptor socket, uint64_t most_bytes) : socket_(std::move(socket)), most_bytes_(most_bytes) {}
   static Result<std::pair<Descriptor, Descriptor>> make_pair();
 
-  // `sooner` is asked some fifty times in a second while the other side takes nothing, and can bring the end nearer. Errors:
-  // kUnavailable when the other side is gone; kTimedOut when it takes nothing until `until`; kExhausted for a payload that
-  // no frame can have.
+  // `sooner` is called some fifty times per second while the other side does not read, and can move the
+  // deadline forward. Errors: kUnavailable when the other side is gone; kTimedOut when it has not read by
+  // `until`; kExhausted for a payload that no frame can hold.
   Status send(uint16_t kind, uint32_t subject, std::string_view payload,
               std::span<const int> descriptors = {}, Clock::time_point until = Clock::time_point::max(),
               const std::function<Clock::time_point()>& sooner = {});
-  // The next frame; nothing when `until` has come first, or a signal has, or one of `others` can be read: what has come of a
-  // frame by then is kept.
-  // Errors: kUnavailable when the other side is gone, or has closed in the middle of a frame; kInvalidInput for what is
-  // no frame.
+  // The next frame; nothing when `until` has passed, a signal has arrived, or one of `others` is readable: a
+  // partly received frame is kept. Errors: kUnavailable when the other side is gone, or has closed in the
+  // middle of a frame; kInvalidInput for anything but a frame.
   Result<std::optional<Frame>> receive(Clock::time_point until = Clock::time_point::max(),
                                        std::span<const int> others = {});
 
@@ -76,7 +75,7 @@ class Channel {
 
   Descriptor socket_;
   uint64_t most_bytes_;
-  std::string in_;  // what has come, from at_ on not yet taken
+  std::string in_;  // received bytes, from at_ on not yet consumed
   size_t at_ = 0;
   std::vector<Descriptor> came_along_;
 };

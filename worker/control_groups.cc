@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "membrane-";
-constexpr uint64_t kPeriodUs = 100'000;  // of the processors' time
+constexpr uint64_t kPeriodUs = 100'000;  // of CPU time
 
 std::string reason() { return std::strerror(errno); }
 
@@ -51,8 +51,8 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// The directory of this process's group in the hierarchy of a controller of version 1, or, for "", in that of version 2.
-// Nothing where that is not mounted.
+// The directory of this process's group in the hierarchy of a version 1 controller, or, for "", of version 2.
+// Nothing if that is not mounted.
 std::optional<std::string> own_directory(const std::string& controller) {
   std::optional<std::string> path;  // 4:memory:/a, 0::/a
   for (const std::string& line : split(read_file("/proc/self/cgroup"), '\n')) {
@@ -80,7 +80,7 @@ std::optional<std::string> own_directory(const std::string& controller) {
   return std::nullopt;
 }
 
-// Groups of services that have ended. One that is in use is not empty, and stays.
+// Removes groups of services that have ended. A group in use is not empty and stays.
 void remove_leftovers(const std::string& directory) {
   std::error_code error;
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
@@ -94,7 +94,7 @@ void remove_leftovers(const std::string& directory) {
   }
 }
 
-// A limit: the file of its group, and what stands in it.
+// A limit: a file of its group, and the value to write.
 struct Bound {
   std::string controller;
   std::vector<std::pair<std::string, std::string>> files;
@@ -124,8 +124,8 @@ bool move_to(const std::string& group, pid_t process) {
   return write_file(group + "/cgroup.procs", std::to_string(process));
 }
 
-// Whether groups below `own` may have this controller. A group with processes cannot hand one on, but for the root: then,
-// when there are no others in it than ours, we go into a group beside that of the workers.
+// Whether groups below `own` may have this controller. A group with processes cannot delegate one, except the
+// root: if it holds only our processes, they move into a group next to that of the workers.
 bool hand_on(const std::string& own, const std::string& controller, std::span<const pid_t> ours) {
   const std::string file = own + "/cgroup.subtree_control";
   if (has(split(read_file(file), ' '), controller) || write_file(file, "+" + controller)) return true;
@@ -160,7 +160,7 @@ ControlGroups ControlGroups::make(const ControlLimits& limits, std::span<const p
   const std::vector<std::string> of_second =
       second ? split(trimmed_line(read_file(*second + "/cgroup.controllers")), ' ')
              : std::vector<std::string>();
-  // Of a controller in the second version, or in the first; one machine can have both.
+  // For a controller of version 2 or 1; one machine can have both.
   for (const Bound& of_first_version : bounds_of(limits, false)) {
     const std::string& controller = of_first_version.controller;
     const bool is_second = has(of_second, controller);
@@ -182,7 +182,7 @@ ControlGroups ControlGroups::make(const ControlLimits& limits, std::span<const p
         for (const auto& [file, text] : bound.files)
           is_bounded = is_bounded && write_file(group + "/" + file, text);
     if (is_bounded) groups.bounded_.push_back(controller);
-    else groups.miss(controller + ": " + group + " takes no limit: " + reason());
+    else groups.miss(controller + ": " + group + " accepts no limit: " + reason());
   }
   return groups;
 }

@@ -1,12 +1,12 @@
-// A control group of the service's own, which bounds all of its workers together: memory, processes, and where it is
-// asked for the processors' time. It costs a worker nothing, since who is forked in a group is in it.
+// A control group of the service's own that bounds all of its workers together: memory, processes and, if
+// requested, CPU time. It costs a worker nothing, since a process forked in a group belongs to it.
 //
-// The group lies below that of this process, in the hierarchies of version 1, or in the one of version 2 where this process may
-// write there: as root, or in a unit of systemd with Delegate=yes. Where it cannot be had, missing() says why; then the
-// limits of each worker stand alone.
+// The group lies below that of this process, in the hierarchies of version 1, or in that of version 2 if this
+// process may write there: as root, or in a systemd unit with Delegate=yes. If it cannot be created,
+// missing() says why; then only the limits of each worker apply.
 //
-// Groups are named membrane-PID. Those whose process is gone and that are empty are removed when one is made; its own is
-// removed by the destructor, which comes after the end of the processes in it.
+// Groups are named membrane-PID. Creating one removes empty groups whose process is gone; the destructor,
+// which must run after the processes in the group have ended, removes its own.
 //
 // Threads: one at a time.
 #pragma once
@@ -24,14 +24,14 @@
 namespace membrane::worker {
 
 struct ControlLimits {
-  uint64_t memory_bytes = 0;  // of all together; 0: no limit
+  uint64_t memory_bytes = 0;  // for all together; 0: no limit
   uint64_t processes = 0;     // the same
-  uint64_t cpu_percent = 0;   // of one processor: 200 are two; 0: no limit
+  uint64_t cpu_percent = 0;   // of one processor: 200 is two; 0: no limit
 };
 
 class ControlGroups {
  public:
-  // `own`: processes of the caller besides itself, which are to go along where it has to move into a group of its own.
+  // `own`: processes of the caller besides itself, which move with it if it has to enter a group of its own.
   static ControlGroups make(const ControlLimits& limits, std::span<const pid_t> own = {});
   ~ControlGroups();
   ControlGroups(ControlGroups&& other) noexcept
@@ -42,13 +42,13 @@ class ControlGroups {
   ControlGroups& operator=(const ControlGroups&) = delete;
   ControlGroups& operator=(ControlGroups&&) = delete;
 
-  // From now on it counts there, and whom it forks. Errors: kUnavailable.
+  // Puts a process and its later forks into the group. Errors: kUnavailable.
   Status add(pid_t process);
 
-  // What is bounded: "memory", "pids", "cpu".
+  // The bounded resources: "memory", "pids", "cpu".
   [[nodiscard]] const std::vector<std::string>& bounded() const { return bounded_; }
   [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
-  // Why something of what was asked for is not; "" when all is.
+  // The reason why a requested limit does not apply; "" when all apply.
   [[nodiscard]] const std::string& missing() const { return missing_; }
 
  private:

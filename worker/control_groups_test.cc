@@ -1,4 +1,4 @@
-// Skipped where no group can be made: without root, and without a delegated one.
+// Skipped where no group can be created: without root and without a delegated one.
 #include "worker/control_groups.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kMemoryBytes = 64u << 20, kProcesses = 8;
 
-// What becomes of a process in the group that does `act`; its status as waitpid() has it.
+// Runs `act` in a process in the group; returns its status as in waitpid().
 int status_of(ControlGroups& groups, const std::function<int()>& act) {
   int go[2] = {};
   EXPECT_EQ(pipe(go), 0);
@@ -51,7 +51,8 @@ TEST(ControlGroups, EndWhoTakesMoreMemoryThanTheyMay) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
 }
 
-// As a zygote and a worker of it that was taken over: what lies in files counts for the group, and is nobody's own.
+// Like a zygote and a compromised worker of it: memory in files counts for the group, and belongs to no
+// process.
 TEST(ControlGroups, EndAWorkerBeforeWhatItWasForkedFrom) {
   ControlGroups groups = ControlGroups::make({.memory_bytes = kMemoryBytes});
   if (groups.bounded().empty()) GTEST_SKIP() << groups.missing();

@@ -20,20 +20,20 @@ class Guests {
  public:
   // In this process.
   Guests() = default;
-  // In workers of the zygote, of which `ready` wait for guests.
+  // In workers of the zygote, of which `ready` are kept waiting for guests.
   explicit Guests(std::shared_ptr<Zygote> zygote, size_t ready = 0)
       : workers_(std::make_shared<ReadyWorkers>(std::move(zygote), ready)) {}
 
   [[nodiscard]] sandbox::Report run(const sandbox::Program& program,
                                     const sandbox::RunOptions& options) const;
-  // The same, of one of many programs that may run in the same place: in `worker`, or in another that takes its place there
-  // when there is none, or it was lost.
+  // The same for a series of programs that may share a worker: in `worker`, or in another one stored there
+  // when there is none or it was lost.
   [[nodiscard]] sandbox::Report run(const sandbox::Program& program, const sandbox::RunOptions& options,
                                     std::shared_ptr<Worker>& worker) const;
   // Errors: those of Session::create(), ReadyWorkers::open() and take().
   [[nodiscard]] Result<std::unique_ptr<sandbox::Session>> create(std::shared_ptr<const sandbox::Template> of,
                                                                  sandbox::RunOptions options) const;
-  // As Session::restore(). Errors: its own, and those of create().
+  // Like Session::restore(). Errors: its own, and those of create().
   [[nodiscard]] Result<std::unique_ptr<sandbox::Session>> restore(std::shared_ptr<const sandbox::Template> of,
                                                                   std::span<const uint8_t> kept,
                                                                   sandbox::RunOptions options) const;

@@ -45,12 +45,12 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// What the system answered.
+// The system's answer.
 int said(long result) { return result < 0 ? -errno : 1; }
-// Of a look at something: 0 when there is nothing.
+// For reads: 0 when there is nothing.
 int found(bool is_there) { return is_there ? 1 : 0; }
 
-// Calls without the C library, which may make others.
+// Calls without the C library, which might make others.
 template <typename... Arguments>
 int call(long number, Arguments... arguments) {
   return said(syscall(number, arguments...));
@@ -96,7 +96,7 @@ int climb_out_of_the_root(const Bait& bait) {
   static_cast<void>(syscall(SYS_chdir, ".."));
   return open_file("../../../../../../../../../.." + bait.file);
 }
-// Of the directory that is "/" for it.
+// In its root directory "/".
 int list_the_root(const Bait&) {
   const int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) return -errno;
@@ -109,7 +109,7 @@ int list_a_directory(const Bait& bait) {
   std::array<char, kPage> entries{};
   return call(SYS_getdents64, bait.left_directory, entries.data(), entries.size());
 }
-// In the root that it sees, or where the try may leave something.
+// In the root that it sees, or wherever it could leave something.
 std::string place(const Bait& bait, const char* name) {
   struct stat status{};
   return stat(bait.directory.c_str(), &status) == 0 ? bait.directory + name : name;
@@ -154,7 +154,7 @@ int fork_a_process(const Bait&) {
 int start_a_thread(const Bait&) {
   constexpr unsigned long kThread =
       CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-  // Without a stack of its own no thread begins: the system must not even come to see that.
+  // Without a stack of its own no thread starts: the system must not even see the call.
   return call(SYS_clone, kThread | CLONE_NEWNS, nullptr, nullptr, nullptr, 0);
 }
 int start_with_clone3(const Bait&) { return call(SYS_clone3, nullptr, 0); }
@@ -397,7 +397,7 @@ int make_memory_executable_by_a_key(const Bait&) {
   return call(SYS_pkey_mprotect, a_page(), kPage, PROT_READ | PROT_EXEC, -1);
 }
 int make_memory_executable_by_personality(const Bait&) { return call(SYS_personality, READ_IMPLIES_EXEC); }
-// A bit of each entry's frame number is enough: it is zero for who may not see it.
+// One bit of each entry's frame number suffices: it is zero for a process that may not see it.
 int learn_physical_addresses(const Bait&) {
   const int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (map < 0) return -errno;
@@ -526,7 +526,7 @@ int take_a_terabyte_of_memory(const Bait&) {
 
 // -- descriptors
 
-// But for 0 to 2, and its socket.
+// Except 0 to 2, and its socket.
 int find_open_descriptors(const Bait& bait) {
   constexpr int kAll = 4096;
   for (int number = 3; number < kAll; ++number)

@@ -32,7 +32,7 @@ using sandbox::Report;
 constexpr const char* kAdds = R"((func (export "run") (result i32) (i32.add (i32.const 40) (i32.const 2))))";
 constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
 
-// What the worker and its supervisor both see: whether the worker got what it wanted, which it says with its report.
+// Shared by the worker and its supervisor: whether the worker achieved its aim, which it reports.
 struct Seen {
   std::atomic<int> refused = 0, given = 0;
   std::atomic<bool> is_stuck = false;  // its supervisor waits for it to read
@@ -89,7 +89,7 @@ void send_descriptors(Link& link, std::string_view bytes, size_t count) {
   if (sendmsg(link.descriptor(), &message, MSG_NOSIGNAL) < 0) _exit(1);
 }
 
-// A report as it should be, with this changed.
+// A valid report with this change.
 void report(Link& link, uint32_t subject, const std::function<void(Report&)>& change = {}) {
   Report good;
   if (change) change(good);
@@ -337,7 +337,7 @@ void questions_without_end(Link& link, uint32_t subject) {
 void questions_whose_answers_are_not_read(Link& link, uint32_t subject) {
   while (true) link.send(Kind::kRequest, subject, bytes_of(Question::kLeft));
 }
-// Nobody looks whether it was cancelled while an answer finds no reader, unless the sender does.
+// While an answer finds no reader, only the sender can notice a cancellation.
 void deafness_to_answers_and_then_to_cancelling(Link& link, uint32_t subject) {
   signal(SIGUSR1, SIG_IGN);
   const std::string question = bytes_of(Question::kLeft);
@@ -593,7 +593,7 @@ constexpr Peer kPeers[] = {
 
 // -- the supervisor's side -------------------------------------------------------------------------------------------
 
-// A process that does as it likes with the socket, after it has raised its walls as it should, or has said so.
+// A process that does what it likes with the socket, after it has raised its walls or claimed to.
 std::shared_ptr<Worker> begin(const Peer& peer) {
   auto ends = Channel::make_pair();
   Walls walls;
@@ -662,7 +662,7 @@ void set_up(Stage& at, const Peer& peer) {
   if (named("files_without_end")) options.on_file = [](std::string_view, std::string_view) {};
 }
 
-// The largest that this process has been, in MiB.
+// The largest size that this process has had, in MiB.
 uint64_t peak_mib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -670,7 +670,7 @@ uint64_t peak_mib() {
 }
 int64_t open_descriptors() { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); }
 
-// Control characters but newlines, and what turns the reading direction round.
+// Control characters except newlines, and characters that reverse the reading direction.
 bool has_codes(std::string_view text) {
   return text.find("\xe2\x80\xae") != std::string_view::npos || std::ranges::any_of(text, [](char c) {
            return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f';

@@ -1,4 +1,4 @@
-// Workers that say to their supervisor what no worker says: the rows of hostile_peers.def.
+// Workers that break the protocol: the rows of hostile_peers.def.
 //
 // Threads: for a process with one thread.
 #pragma once
@@ -16,8 +16,9 @@ namespace membrane::worker {
 using KeepFile = std::function<void(std::string_view path, std::string_view bytes)>;
 
 std::vector<std::string_view> names_of_peers();
-// Asks a worker that behaves so for a run, in `directory`, and then a good one; what came of it. `keep_in` makes what
-// writes a run's files beneath a directory. Nothing when there is no such peer.
+// Requests a run in `directory` from a worker that behaves like this, and then from a good one; returns the
+// results. `keep_in` creates a writer of a run's files beneath a directory. Nothing when there is no such
+// peer.
 std::optional<nlohmann::ordered_json> meet_peer(const std::string& name, const std::string& directory,
                                                 const std::function<KeepFile(const std::string&)>& keep_in);
 

@@ -16,10 +16,10 @@
 
 #include "base/kept_descriptors.h"
 #include "base/sha256.h"
-#include "engine/fault.h"
+#include "engine/memory/fault.h"
+#include "engine/memory/page_map.h"
+#include "engine/memory/region_pool.h"
 #include "engine/native/code_arena.h"
-#include "engine/page_map.h"
-#include "engine/region_pool.h"
 #include "packages/provide.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
@@ -71,7 +71,7 @@ class Worker {
   void look_around();
   int end_of(int32_t number);
 
-  // What the supervisor has of it.
+  // The supervisor's settings for it.
   std::function<sandbox::InputPiece(std::chrono::milliseconds)> input_of(uint32_t subject);
   std::shared_ptr<const sandbox::GuestFunctions> functions_of(const std::string& description,
                                                               uint32_t subject);
@@ -80,7 +80,7 @@ class Worker {
   static std::unexpected<Error> no_session() {
     return fail(ErrorCode::kInternal, "the worker has no such session");
   }
-  // `kept`: what to begin from; nothing: the template.
+  // `kept`: the bytes to restore; nothing: the template.
   Status create(uint32_t subject, const GuestOptions& said, const sandbox::TemplateSpec& spec,
                 std::optional<std::string_view> kept = {});
   Session* session(uint32_t subject) {
@@ -101,17 +101,18 @@ class Worker {
   Walls walls_;
   bool is_locked_up_ = false;
   std::vector<std::pair<sandbox::TemplateSpec, std::shared_ptr<const sandbox::Template>>> templates_;
-  // Of a zygote: how many templates the last worker had, and whether they have been rehearsed here.
+  // For a zygote: how many templates the last worker had, and whether they have been rehearsed here.
   std::optional<size_t> spawned_with_;
   bool is_warm_ = false;
   std::map<uint32_t, Kept> sessions_;
-  NetworkPool networks_;                // of a zygote, for its workers
-  std::map<pid_t, size_t> network_of_;  // of those that have not ended
-  Descriptor embedder_, ended_;  // of a zygote that watches: that process; a signalfd of workers that end
+  NetworkPool networks_;                // in a zygote, for its workers
+  std::map<pid_t, size_t> network_of_;  // for workers that have not ended
+  Descriptor embedder_,
+      ended_;  // in a zygote that watches: the watched process; a signalfd for ended workers
   static constexpr size_t kMostEnds = 1000;
-  std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
-  uint32_t next_world_ = 0;      // whose requests the next World sends
-  SaidAlong said_;               // with the command that runs
+  std::map<int32_t, int> ends_;  // of ended workers that were not queried
+  uint32_t next_world_ = 0;      // the subject of the next World's requests
+  SaidAlong said_;               // sent with the running command
 };
 
 void Worker::handle(const Frame& command) {
@@ -124,7 +125,7 @@ void Worker::handle(const Frame& command) {
     return;
   }
   const std::string done = answer(command, in);
-  if (!in.is_done()) _exit(1);  // the supervisor is of another build
+  if (!in.is_done()) _exit(1);  // the supervisor is from another build
   link_.send(Kind::kDone, command.subject, done);
 }
 
@@ -159,7 +160,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     case Kind::kRestore: {
       const auto said = in.get<GuestOptions>();
       const auto spec = in.get<sandbox::TemplateSpec>();
-      // Where another key begins its stream anew, the session says.
+      // The session restarts the stream for another key.
       said_.has_gone_to = !said.sources || !said.sources->key;
       return bytes_of(create(subject, said, spec, in.get<std::string_view>()));
     }
@@ -219,7 +220,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     case Kind::kSkipped: return bytes_of(of == nullptr ? uint64_t{0} : of->skipped_ns());
     case Kind::kClose: sessions_.erase(subject); return {};
     case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
-    default: _exit(1);  // the supervisor is of another build
+    default: _exit(1);  // the supervisor is from another build
   }
 }
 
@@ -247,8 +248,8 @@ Walls Worker::raise_walls(const WallLimits& limits) {
   return walls_;
 }
 
-// Packages are code of one tenant's choice, which an empty turn imports: none of it runs in the zygote, nor in a worker that
-// may be given to another tenant.
+// Packages are code that one tenant chose, and an empty turn imports them: none of it runs in the zygote, nor
+// in a worker that may be given to another tenant.
 bool is_own(const sandbox::TemplateSpec& spec) {
   return spec.layer_path.empty() && spec.layer_key.empty() && spec.imports.empty();
 }
@@ -340,7 +341,7 @@ Status Worker::create(uint32_t subject, const GuestOptions& said, const sandbox:
                       std::optional<std::string_view> bytes) {
   for (const auto& [known, opened] : templates_) {
     if (known != spec) continue;
-    if (said.is_single_turn) engine::RegionPool::instance().keep_none();  // nobody comes after it
+    if (said.is_single_turn) engine::RegionPool::instance().keep_none();  // no other guest follows
     next_world_ = subject;
     sandbox::RunOptions options = options_of(said, subject);
     Kept kept{nullptr, options.budget};
@@ -384,7 +385,7 @@ std::vector<std::string> Worker::complete(uint32_t subject, uint32_t scratch, co
 
 // -- a zygote --------------------------------------------------------------------------------------
 
-// What a turn takes and gives back, a copy of some hundred pages, is taken again by the next: new pages would cost more
+// A turn copies some hundred pages and returns them; the next turn reuses them: new pages would cost more
 // than the turn itself.
 void keep_freed_memory() {
   constexpr int kBytes = 8 << 20;
@@ -392,9 +393,9 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, kBytes);
 }
 
-// What a worker would do for its first guest is done here once: its heap, its tables of functions and the page tables of
-// its images are then copied with the process. Sessions end before a worker is forked, so nothing of one is in another.
-// The first worker is forked without, for a command that needs no other.
+// Does once what every worker would do for its first guest: its heap, its function tables and the page tables
+// of its images are then copied with the process. Sessions end before a worker is forked, so nothing of one
+// is in another. The first worker is forked without this, for a command that needs no other.
 void Worker::warm_up() {
   keep_freed_memory();
   if (std::exchange(spawned_with_, templates_.size()) != templates_.size()) is_warm_ = false;
@@ -402,7 +403,8 @@ void Worker::warm_up() {
   engine::RegionPool::instance().prepare_for_fork();
 }
 
-// A worker that has what this process has opened. Its socket and its process go along with the answer.
+// A worker with everything that this process has opened. Its socket and a process descriptor are sent with
+// the answer.
 void Worker::spawn(uint32_t subject) {
   warm_up();
   auto ends = Channel::make_pair();
@@ -470,7 +472,7 @@ void Worker::look_around() {
   reap();
 }
 
-// How a worker of this zygote ended, as waitpid() has it; it has been killed, or has ended by itself. -1 for none.
+// How a worker of this zygote ended, as in waitpid(); it was killed or ended by itself. -1 for none.
 int Worker::end_of(int32_t number) {
   int status = -1;
   if (const auto known = ends_.find(number); known != ends_.end()) status = known->second;

@@ -1,4 +1,4 @@
-// What a worker does: it takes one command of its supervisor after the other, until the socket ends.
+// The main loop of a worker: it executes its supervisor's commands one after another, until the socket ends.
 //
 // Threads: the process has one.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace membrane::worker {
 
-// Never returns. `walls` is what the process that it was born in could not raise. `embedder`: a process with which this one
-// ends, too; then it is a zygote, and reaps its workers as soon as they end.
+// Never returns. `walls`: those that the forking process could not raise. `embedder`: a process with which
+// this one ends too; if given, this process is a zygote, and reaps its workers as soon as they end.
 [[noreturn]] void work(Descriptor socket, Walls walls, Descriptor embedder = {});
 
 }  // namespace membrane::worker

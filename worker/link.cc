@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kMostGathered = 32u << 10;
 constexpr std::chrono::milliseconds kOld(5);
 
-// The supervisor is gone, or breaks the protocol that it has made.
+// The supervisor is gone, or breaks its own protocol.
 [[noreturn]] void end_worker() { _exit(1); }
 
 }  // namespace

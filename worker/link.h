@@ -1,7 +1,7 @@
-// The worker's end of the socket. What a program writes is gathered for a moment, so that a line costs no system call;
-// it goes before anything else does, and at the latest a few milliseconds later while the program runs.
+// The worker's end of the socket. A program's output is buffered briefly, so that a line costs no system
+// call; it is sent before anything else, and at the latest a few milliseconds later while the program runs.
 //
-// A supervisor that is gone ends the process: nobody is left to work for.
+// When the supervisor is gone the process ends: nobody is left to work for.
 //
 // Threads: one at a time.
 #pragma once
@@ -25,15 +25,15 @@ class Link {
 
   // The supervisor's next command.
   Frame receive();
-  // Or nothing, when one of `others` can be read.
+  // Or nothing, when one of `others` is readable.
   std::optional<Frame> receive_or_wake(std::span<const int> others);
   void send(Kind kind, uint32_t subject, std::string_view payload, std::span<const int> descriptors = {});
 
-  // The answer to a question, as bytes.
+  // Returns the answer to a request, as bytes.
   std::string ask(uint32_t subject, std::string_view question);
 
   void write(uint32_t subject, bool is_error, std::string_view text);
-  // What was written some milliseconds ago goes now.
+  // Sends output that was written some milliseconds ago.
   void flush_if_old();
   void flush();
 
@@ -41,7 +41,7 @@ class Link {
   using Clock = std::chrono::steady_clock;
 
   Channel channel_;
-  std::string written_;  // frames' payloads: is_error and text
+  std::string written_;  // payloads of frames: is_error and text
   uint32_t writer_ = 0;
   bool to_error_ = false;
   Clock::time_point flushed_{};

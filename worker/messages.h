@@ -1,4 +1,5 @@
-// What a worker and its supervisor say to each other. The frame's subject is the session that it is about; 0 for none.
+// The messages between a worker and its supervisor. The frame's subject is the session that it concerns; 0
+// for none.
 //
 //   supervisor                          worker
 //   kOpenTemplate spec ───────────────▶ opens a template by the file of its warm image
@@ -9,8 +10,8 @@
 //        ◀────── kOutput, kFile ──────  as the program writes; not answered
 //        ◀──────────────── kDone ─────  the command is over: its answer
 //
-// The commands are listed once, with what goes along: commands of the supervisor have a kDone, requests of the worker a
-// kAnswer.
+// The commands are listed once, with their payloads: a kDone follows each command of the supervisor, a
+// kAnswer each request of the worker.
 #pragma once
 
 #include <cstdint>
@@ -56,35 +57,36 @@ enum class Kind : uint16_t {
   kRaiseWalls,        // WallLimits ─▶ Walls
   kRehearse,          // ─▶ nothing
   kSpawn,             // to a zygote: nothing ─▶ Status, with a socket and a process descriptor
-  kEndOf,             // to a zygote: number of a worker ─▶ int, how it ended as waitpid() has it
+  kEndOf,             // to a zygote: number of a worker ─▶ int, how it ended as in waitpid()
   kRun,               // GuestOptions, Program ─▶ Report
   kThaw,              // GuestOptions, bytes ─▶ Report
   kCreate,            // GuestOptions, TemplateSpec ─▶ Status
-  kRestore,           // GuestOptions, TemplateSpec, bytes, to whose place the supervisor has gone ─▶ Status
-  kKeep,          // number of a fork, or nothing for itself, and what SaidAlong::Sources has ─▶ Result<bytes>
-  kExec,          // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
-  kGoOn,          // SharedLeft, pause_at_fuel ─▶ TurnEnd
-  kResume,        // SharedLeft, answers of functions ─▶ TurnEnd
-  kFork,          // number, subject of the fork ─▶ Status
-  kComplete,      // subject of a scratch fork, text ─▶ names
-  kFiles,         // ─▶ files
-  kReadFile,      // path ─▶ HostResult<bytes>
-  kPutFile,       // path, bytes ─▶ HostResult<void>
-  kActOnFiles,    // FileRequest ─▶ HostResult<facts>
-  kPrivateBytes,  // ─▶ optional<uint64_t>
-  kSkipped,       // ─▶ uint64_t, ns
-  kClose,         // ─▶ nothing
-  kCheck,         // CheckRequest ─▶ CheckAnswer
-  kAbandon,       // the turn that is paused ─▶ Status
-  kAnswer,        // to a request
+  kRestore,           // GuestOptions, TemplateSpec, bytes, whose state the supervisor has restored ─▶ Status
+  kKeep,              // number of a fork, or nothing for itself, and SaidAlong::Sources ─▶ Result<bytes>
+  kExec,              // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
+  kGoOn,              // SharedLeft, pause_at_fuel ─▶ TurnEnd
+  kResume,            // SharedLeft, answers of functions ─▶ TurnEnd
+  kFork,              // number, subject of the fork ─▶ Status
+  kComplete,          // subject of a scratch fork, text ─▶ names
+  kFiles,             // ─▶ files
+  kReadFile,          // path ─▶ HostResult<bytes>
+  kPutFile,           // path, bytes ─▶ HostResult<void>
+  kActOnFiles,        // FileRequest ─▶ HostResult<facts>
+  kPrivateBytes,      // ─▶ optional<uint64_t>
+  kSkipped,           // ─▶ uint64_t, ns
+  kClose,             // ─▶ nothing
+  kCheck,             // CheckRequest ─▶ CheckAnswer
+  kAbandon,           // the turn that is paused ─▶ Status
+  kAnswer,            // to a request
   // Of the worker.
   kRequest = 64,  // Request ─▶ its answer
-  kOutput,        // is_error, text; again and again
+  kOutput,        // is_error, text; repeatedly
   kFile,          // path, bytes
   kDone,          // the answer to a command
 };
 
-// What the worker asks while a command runs: a call of the broker by its number (broker_calls.h), or one of these.
+// The worker's requests while a command runs: a call of the broker by its number (broker_calls.h), or one of
+// these.
 enum class Question : uint8_t {
   kBroker,       // call, left_for_call, arguments
   kDirectories,  // granted ─▶ HostResult<vector<string>>
@@ -95,7 +97,7 @@ enum class Question : uint8_t {
   kHasStore,     // ─▶ bool
   kInput,        // patience in ms ─▶ InputPiece
   kFunctions,    // calls of functions of the embedder ─▶ their answers
-  kSleep,        // ns ─▶ whether they have passed: of a session whose embedder is asked
+  kSleep,        // ns ─▶ whether they have passed: for a session that asks its embedder
 };
 constexpr Question wire_last(Question) { return Question::kSleep; }
 
@@ -107,17 +109,17 @@ struct GuestSources {
 };
 inline auto wire_fields(GuestSources& s) { return std::tie(s.sleep, s.key, s.skipped_ns); }
 
-// What a guest's run or session needs of RunOptions in the worker.
+// The parts of RunOptions that a guest's run or session needs in the worker.
 struct GuestOptions {
   policy::Policy policy;
   engine::Tier tier = engine::Tier::kAuto;
-  std::optional<uint64_t> fuel_left, wall_left_ms;  // of a budget that others share
+  std::optional<uint64_t> fuel_left, wall_left_ms;  // of a shared budget
   bool hears_stdout = false, hears_stderr = false, hears_bytes = false, hears_files = false;
   bool reads_input = false, input_is_ambient = false;
   std::optional<uint64_t> freeze_after_fuel;
   sandbox::PackagesBy packages_by = sandbox::PackagesBy::kPolicy;
   bool is_single_turn = false;
-  std::optional<std::string> functions;  // of the embedder: their description
+  std::optional<std::string> functions;  // the embedder's: their description
   std::optional<GuestSources> sources;
   std::optional<host::TimeZone> time_zone;
 };
@@ -129,7 +131,7 @@ inline auto wire_fields(GuestOptions& o) {
 
 inline auto wire_fields(WallLimits& l) { return std::tie(l.hashes, l.memory_bytes); }
 
-// What a budget that others share has left for a turn.
+// What is left for a turn of a budget that others share.
 struct SharedLeft {
   std::optional<uint64_t> fuel, wall_ms;
 };

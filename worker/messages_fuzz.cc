@@ -1,7 +1,7 @@
-// What a hostile worker answers to its supervisor's commands: each answer is read whole or refused, and what was read is the
-// same bytes when it is written again. answerer_fuzz has what it asks.
+// A hostile worker's answers to its supervisor's commands: each answer is parsed completely or refused, and a
+// parsed one is written back as the same bytes. answerer_fuzz covers its requests.
 //
-// The first byte says which answer it is.
+// The first byte selects the answer.
 
 #include "worker/messages.h"
 

@@ -35,7 +35,8 @@ std::optional<size_t> NetworkPool::enter() {
 }
 
 void NetworkPool::leave() {
-  // Where that fails, this process stays in what its last worker has; the next worker is given another all the same.
+  // If this fails, this process stays in its last worker's network; the next worker gets another one all the
+  // same.
   if (home_) static_cast<void>(join(home_));
 }
 

@@ -1,4 +1,4 @@
-// No two workers of a zygote share a namespace, though networks are used again.
+// No two workers of a zygote share a namespace, though networks are reused.
 #include "worker/network_pool.h"
 
 #include <gtest/gtest.h>
@@ -55,14 +55,14 @@ struct Family {
     if (!children.empty()) family.pid = children.back();
     return family;
   }
-  // Null when there is none. It has its namespaces when it answers, whatever it answers.
+  // Null when there is none. Its namespaces exist once it answers anything.
   [[nodiscard]] std::shared_ptr<Worker> spawn() const {
     auto made = zygote->spawn();
     if (!made) return nullptr;
     static_cast<void>((*made)->open({}));
     return *made;
   }
-  // Those of this process, of the zygote and of its workers: each process with its own, which nobody else has.
+  // The namespaces of this process, the zygote and its workers: each process has its own, which no other has.
   [[nodiscard]] std::vector<std::set<std::string>> all() const {
     std::vector<std::set<std::string>> each = {namespaces_of("self"), namespaces_of(pid)};
     for (const std::string& worker : children_of(pid)) each.push_back(namespaces_of(worker));
@@ -103,7 +103,7 @@ TEST(NetworkPool, ThatOfAWorkerWhichHasEndedIsUsedAgainByOneOnly) {
     expect_apart(all);
     for (const std::string& name : all.back())
       if (name.starts_with("net:")) nets.insert(name);
-    // To say how it ended, the zygote waits for that.
+    // The zygote waits for the worker's end to report it.
     ASSERT_EQ(kill(std::stoi(children_of(family.pid).back()), SIGKILL), 0);
     EXPECT_EQ(worker->run({.source = "(func (export \"run\"))", .entry = {}}, {}).outcome,
               sandbox::Outcome::kFailed);

@@ -30,8 +30,8 @@ std::string reason() { return std::strerror(errno); }
 
 // -- of the embedder ------------------------------------------------------------------------------------
 
-// What goes into the program: descriptors at their places, no signal ignored or blocked, a session of its own, which no
-// terminal's keys reach.
+// Prepares the program: descriptors in their places, no signal ignored or blocked, a session of its own,
+// which no terminal's keys reach.
 class Start {
  public:
   Start() {
@@ -54,11 +54,11 @@ class Start {
   Start(const Start&) = delete;
   Start& operator=(const Start&) = delete;
 
-  // `descriptor` stays the caller's, and is none of the places.
+  // `descriptor` remains the caller's, and is not in any of the places.
   void put(const Descriptor& descriptor, int place) {
     posix_spawn_file_actions_adddup2(&actions_, descriptor.number(), place);
   }
-  // The error's number.
+  // Returns the error's number.
   int run(const std::string& path, pid_t& process) {
     std::string name = path, libraries = "LD_LIBRARY_PATH=";
     char* const arguments[] = {name.data(), nullptr};
@@ -86,7 +86,7 @@ std::string how_it_ended(pid_t process) {
 
 std::unexpected<Error> not_started(const std::string& path, const std::string& why) {
   return fail(ErrorCode::kUnavailable, "the worker program " + path + " does not start: " + why,
-              "Run it by hand with --version, and install it anew from this build if that fails.");
+              "Run it by hand with --version, and reinstall it from this build if that fails.");
 }
 
 Result<Descriptor> read_hello(const std::string& path, Frame hello) {

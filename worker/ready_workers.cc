@@ -7,7 +7,7 @@ namespace membrane::worker {
 namespace {
 
 constexpr std::chrono::milliseconds kQuiet(10);
-// After a worker was taken, while there are others still: what it is taken for has the processors first.
+// After a worker was taken, and while others are left: its guest gets the processors first.
 constexpr std::chrono::milliseconds kPause(3);
 
 }  // namespace
@@ -99,10 +99,10 @@ void ReadyWorkers::spawn_another(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (made && made->templates == open_.size()) ready_.push_back(*std::move(made));
   else if (!made)
-    wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room; it may have later
+    wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room now; it may have later
 }
 
-// Those that have rehearsed stand first, and are taken first.
+// Rehearsed workers come first, and are taken first.
 void ReadyWorkers::rehearse_another(std::unique_lock<std::mutex>& lock) {
   const auto found = std::ranges::find(ready_, false, &Ready::has_rehearsed);
   if (found == ready_.end()) return;

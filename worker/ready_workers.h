@@ -1,6 +1,7 @@
-// Workers that wait for a guest: spawned and locked up ahead, by a thread, so that no guest waits for that. While at least
-// half of them are left, the thread waits a moment before it spawns another, and once none was wanted for some milliseconds,
-// it lets each of them rehearse: either would take the processor from guests.
+// Workers that wait for a guest: a thread spawns and locks them up in advance, so that no guest waits for
+// that. While at least half of them are left, the thread pauses before it spawns another, and once none was
+// requested for some milliseconds, it lets each of them rehearse: either would take the processor from
+// guests.
 //
 // Threads: any.
 #pragma once
@@ -22,23 +23,23 @@ namespace membrane::worker {
 
 class ReadyWorkers : public std::enable_shared_from_this<ReadyWorkers> {
  public:
-  // Keeps `count` of them; 0: each is spawned when it is wanted.
+  // Keeps `count` of them; 0: each is spawned on demand.
   ReadyWorkers(std::shared_ptr<Zygote> zygote, size_t count);
   ~ReadyWorkers();
   ReadyWorkers(const ReadyWorkers&) = delete;
   ReadyWorkers& operator=(const ReadyWorkers&) = delete;
 
-  // All that are taken from then on have this template. Errors: those of Zygote::open().
+  // All workers that are taken from then on have this template. Errors: those of Zygote::open().
   Status open(const sandbox::TemplateSpec& spec);
-  // One that has all templates that were opened before the call; forks of its sessions take theirs here, too. Errors: those
-  // of Zygote::spawn().
+  // A worker with all templates that were opened before the call; forks of its sessions also take their
+  // workers here. Errors: those of Zygote::spawn().
   Result<std::shared_ptr<Worker>> take();
   [[nodiscard]] size_t ready() const;
 
  private:
   struct Ready {
     std::shared_ptr<Worker> worker;
-    size_t templates;  // that were open when it was spawned
+    size_t templates;  // open when it was spawned
     bool has_rehearsed = false;
   };
   Result<Ready> spawn();

@@ -27,7 +27,7 @@ class RemoteWorld final : public host::World, private host::Broker {
 
   Broker& broker() override { return *this; }
 
-  // The supervisor's clock and flag bound the calls that it makes.
+  // The supervisor's clock and flag bound its calls.
   void bound(std::chrono::steady_clock::time_point /*end*/, const std::atomic<bool>* /*cancel*/) override {}
   void bound_memory(std::function<uint64_t()> left_for_call) override {
     left_for_call_ = std::move(left_for_call);
@@ -56,7 +56,7 @@ class RemoteWorld final : public host::World, private host::Broker {
     return ask<HostResult<std::vector<std::string>>>(Question::kDirectories, granted);
   }
   bool note_in(host::CallLedger& /*ledger*/) override { return false; }
-  // So does it with what the trifecta rule holds the program to.
+  // The same applies to the program's flows under the trifecta rule.
   void note_input() override {}
   void add_flows(const host::FlowState& /*state*/) override {}
   host::FlowState flow_state() override { return {}; }

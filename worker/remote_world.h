@@ -1,5 +1,5 @@
-// The world of a session inside a worker: each request goes over the socket, and the supervisor's World decides, acts and
-// keeps the journal. Nothing of it is trusted there.
+// The world of a session inside a worker: each request goes over the socket; the supervisor's World decides,
+// acts and keeps the journal. The supervisor trusts none of it.
 //
 // Ownership: the link is borrowed. Threads: one at a time.
 #pragma once
@@ -12,14 +12,15 @@
 
 namespace membrane::worker {
 
-// What the supervisor says along with a command, so that it need not be asked for while that runs.
+// What the supervisor sends along with a command, so that the worker need not ask for it while the command
+// runs.
 struct SaidAlong {
   struct Sources {
     host::World::Position position;
     bool has_store_in_memory = false;
   };
   std::optional<Sources> sources = {};
-  bool has_gone_to = false;  // where the session's bytes say
+  bool has_gone_to = false;  // to the position in the session's bytes
 };
 
 // `subject`: the session's number. `said` is borrowed.

@@ -1,6 +1,6 @@
-// The filters of system calls: programs for the kernel's own interpreter (seccomp), which looks at each call of the worker
-// before it is made. They are assembled here, since all of it is a list and a few lines: a library would take longer to
-// start than the filter takes to write.
+// The system call filters: programs for the kernel's own interpreter (seccomp), which checks each call of the
+// worker before it is made. They are assembled here, since all of it is a list and a few lines: a library
+// would take longer to start than the filter takes to write.
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -36,7 +36,7 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EACCES;
 constexpr uint32_t kScanOfPages = _IOWR('f', 16, char[96]);  // PAGEMAP_SCAN
 
-// What there is of system calls differs between processors; a row that this one lacks is left out.
+// The set of system calls differs between processors; a row that this one lacks is left out.
 struct Call {
   uint32_t number;
 };
@@ -47,20 +47,20 @@ constexpr Call kRunning[] = {
 #include "worker/running_calls.def"
 #undef CALL
 };
-// What a C library looks up by itself: refused, and nothing more.
+// Calls that a C library makes by itself: refused, and nothing more.
 constexpr Call kRefused[] = {
 #define CALL(name) {SYS_##name},
 #include "worker/refused_calls.def"
 #undef CALL
 };
-// While the worker opens what it needs: everything but these.
+// While the worker opens what it needs: everything except these.
 constexpr Call kNeverCalled[] = {
 #define CALL(name) {SYS_##name},
 #include "worker/never_calls.def"
 #undef CALL
 };
 
-// What is done with a call: an action, or a look at one of its arguments, which allows it or ends the worker.
+// The action for a call, or a check of one of its arguments, which allows it or ends the worker.
 struct Rule {
   enum class Look : uint8_t { kNone, kMasked, kNull };
   uint32_t action = SECCOMP_RET_KILL_PROCESS;
@@ -72,8 +72,8 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
-// The kernel tries a filter that it is given with every number that a call can have. So the numbers are searched for in
-// halves: in a list, this alone would take longer than the worker's other walls.
+// The kernel tests a new filter with every possible call number. So the numbers are looked up by binary
+// search: with a list, this alone would take longer than the worker's other walls.
 class Filter {
  public:
   explicit Filter(uint32_t otherwise) : otherwise_{.action = otherwise} {}
@@ -96,7 +96,7 @@ class Filter {
     const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0) return {};
     return fail(ErrorCode::kUnsupported,
-                "the system takes no filter of system calls: " + std::string(strerror(errno)),
+                "the system accepts no system call filter: " + std::string(strerror(errno)),
                 "It needs a kernel with CONFIG_SECCOMP_FILTER, and no_new_privs.");
   }
 
@@ -118,8 +118,8 @@ class Filter {
     return all;
   }
 
-  // The lower half of the numbers stands first, and the upper one is jumped to: a jump goes over 255 instructions at most,
-  // and all that there are of these is less than twice as many.
+  // The lower half of the numbers comes first, and a jump leads to the upper one: a jump skips 255
+  // instructions at most, and there are less than twice as many of these.
   static Code decide(std::span<const std::pair<uint32_t, Rule>> ranges) {
     if (ranges.size() == 1) return leaf(ranges.front().second);
     const size_t half = ranges.size() / 2;
@@ -132,7 +132,7 @@ class Filter {
   }
   static Code leaf(const Rule& rule) {
     Code code;
-    // Its lower half; the upper one follows, on processors whose first byte is the lowest.
+    // Its lower half; the upper one follows, on little-endian processors.
     const auto place = static_cast<uint32_t>(offsetof(seccomp_data, args) + rule.argument * sizeof(uint64_t));
     switch (rule.look) {
       case Rule::Look::kNone: give(rule.action, code); return code;
@@ -172,7 +172,7 @@ Status allow_setting_up(bool is_zygote) {
   return filter.install();
 }
 
-// Memory that can be run is there already: no more of it is made.
+// Executable memory already exists: no more of it is created.
 Status allow_running() {
   using enum Rule::Look;
   Filter filter(SECCOMP_RET_KILL_PROCESS);

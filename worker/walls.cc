@@ -39,8 +39,8 @@ constexpr std::array<std::string_view, kWallCount> kWords = {
 
 std::string reason() { return std::strerror(errno); }
 
-// As fork() does, with namespaces. The C library's own notes on the new thread are made right where the system can say
-// where they are.
+// Like fork(), with namespaces. The C library's records of the new thread are corrected where the system can
+// say where they are.
 pid_t fork_into(unsigned long namespaces, int& process_file) {
   const long pid = syscall(SYS_clone, namespaces | CLONE_PIDFD | SIGCHLD, nullptr, &process_file, nullptr, 0);
   if (pid == 0) {
@@ -58,21 +58,22 @@ bool write_file(const char* path, const std::string& text) {
   return done;
 }
 
-// Inside, users have the numbers that they have outside, so that files are seen to be this user's.
+// Users have the same numbers inside as outside, so that files belong to this user.
 void map_user(uid_t user, gid_t group, Walls& walls) {
   static_cast<void>(write_file("/proc/self/setgroups", "deny"));
   const auto same = [](uint64_t number) {
     return std::to_string(number) + " " + std::to_string(number) + " 1";
   };
   if (!write_file("/proc/self/uid_map", same(user)) || !write_file("/proc/self/gid_map", same(group)))
-    walls.miss(Wall::kUserNamespace, "no user can be named in it: " + reason());
+    walls.miss(Wall::kUserNamespace, "no user can be mapped in it: " + reason());
 }
 
 void enter(Wall wall, int name_space, Walls& walls) {
   if (unshare(name_space) != 0) walls.miss(wall, reason());
 }
 
-// A new namespace begins with the names of the old one. A zygote's are hidden already, and it may set none any more.
+// A new namespace starts with the names of the old one. A zygote's are already hidden, and it may not set any
+// more.
 void hide_names(Walls& walls) {
   constexpr std::string_view kName = "worker", kDomain = "";
   if (unshare(CLONE_NEWUTS) != 0) return walls.miss(Wall::kUtsNamespace, reason());
@@ -82,7 +83,7 @@ void hide_names(Walls& walls) {
     walls.miss(Wall::kUtsNamespace, reason());
 }
 
-// A root directory that has nothing in it, and in which nothing can be made.
+// An empty root directory in which nothing can be created.
 void empty_root(Walls& walls) {
   const char* const place = "/proc";  // any directory: it is covered for a moment
   const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -91,7 +92,7 @@ void empty_root(Walls& walls) {
                     chdir(place) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&
                     umount2(".", MNT_DETACH) == 0 && chdir("/") == 0 &&
                     mount("none", "/", nullptr, MS_REMOUNT | MS_RDONLY | flags, nullptr) == 0;
-  if (!done) walls.miss(Wall::kMountNamespace, "no empty root directory can be had: " + reason());
+  if (!done) walls.miss(Wall::kMountNamespace, "no empty root directory could be created: " + reason());
 }
 
 void close_others(std::span<const int> kept, Walls& walls) {
@@ -117,7 +118,7 @@ void silence(Walls& walls) {
   if (!done) walls.miss(Wall::kDescriptors, reason());
 }
 
-// Of a process, or with 0 of this one.
+// For a process, or with 0 this one.
 bool bound(int resource, uint64_t most, pid_t process = 0) {
   const auto which = static_cast<__rlimit_resource>(resource);
   rlimit limit{};
@@ -126,7 +127,7 @@ bool bound(int resource, uint64_t most, pid_t process = 0) {
   return prlimit(process, which, &limit, nullptr) == 0;
 }
 
-// Of pages that a process, or with 0 this one, can write, as the limit counts them.
+// The pages that a process, or with 0 this one, can write, as the limit counts them.
 uint64_t data_bytes(pid_t process) {
   const std::string name = process == 0 ? "self" : std::to_string(process);
   std::FILE* const file = std::fopen(("/proc/" + name + "/statm").c_str(), "re");
@@ -138,7 +139,7 @@ uint64_t data_bytes(pid_t process) {
   return read == 6 ? data * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
-// The limit of descriptors that leaves so many of them, besides those that stay open.
+// The descriptor limit that leaves that many, in addition to those that stay open.
 uint64_t numbers_for(std::span<const int> kept, uint64_t more) {
   int number = 3;
   for (uint64_t left = more; left > 0; ++number)
@@ -146,18 +147,20 @@ uint64_t numbers_for(std::span<const int> kept, uint64_t more) {
   return static_cast<uint64_t>(number);
 }
 
-// Where the system has no memory left, or the control group, it ends workers before what makes and supervises them.
+// When the system or the control group runs out of memory, it ends workers before their supervisor.
 void be_first_to_end(Walls& walls) {
   if (!write_file("/proc/self/oom_score_adj", "1000"))
     walls.miss(Wall::kResourceLimits, "the system would not end it before others: " + reason());
 }
 
-// What the guests' memory takes of a process, or with 0 of this one. Gives why it could not be bounded; "": it is.
+// Limits the memory that guests take of a process, or with 0 of this one. Returns why it could not be
+// limited; "": it is.
 std::string bound_memory(const WallLimits& limits, pid_t process = 0) {
   constexpr uint64_t kHostBytes = 1ull << 30;  // of the engine itself: compiling, reports
-  // Of a guest's memory: itself, the step back, a fork that completes, what is told.
+  // For a guest's memory: itself, the step back, a fork that completes, and what is reported.
   constexpr uint64_t kCopies = 4;
-  // Files without a name, which no limit of a process counts together: images of guests' memories, as long as one can be.
+  // Nameless files, which no limit of a process counts together: images of guests' memories, as long as one
+  // can be.
   constexpr uint64_t kFileBytes = 4ull << 30, kLeastFileBytes = 64ull << 20;
   const uint64_t file_bytes =
       limits.memory_bytes == 0 ? kFileBytes : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
@@ -223,7 +226,7 @@ Result<NewProcess> new_process(Walls& walls) {
   }
   if (made.pid >= 0) return made;
   return fail(ErrorCode::kUnavailable, "cannot start a process for a worker: " + reason(),
-              "End other processes, or raise the limit of them.");
+              "End other processes, or raise the limit on processes.");
 }
 
 void enclose(const Enclosure& how, Walls& walls) {

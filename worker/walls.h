@@ -7,8 +7,8 @@
 //   lock_up()            an empty root, no descriptors but those that it needs, limits of resources, no capabilities,
 //                        the second filter: memory, its socket, and the end
 //
-// Each wall is a row of walls.def. One that this machine cannot raise is named in Walls::missing with the reason; the
-// others stand all the same, and who called decides.
+// Each wall is a row of walls.def. A wall that this machine cannot raise is named in Walls::missing with the
+// reason; the others are raised all the same, and the caller decides.
 //
 // Threads: for processes with one thread.
 #pragma once
@@ -37,38 +37,37 @@ inline constexpr size_t kWallCount = 0
 #undef WALL
     ;
 std::string_view name_of(Wall wall);   // "user_namespace"
-std::string_view describe(Wall wall);  // what it keeps out, as the rest of a sentence
+std::string_view describe(Wall wall);  // what it does, as the rest of a sentence
 
 struct Walls {
-  std::vector<std::pair<std::string, std::string>> missing;  // the wall's name, and why it does not stand
+  std::vector<std::pair<std::string, std::string>> missing;  // the wall's name, and why it is missing
 
   void miss(Wall wall, std::string why) { missing.emplace_back(name_of(wall), std::move(why)); }
 };
 
 struct WallLimits {
-  bool hashes = false;  // its guests are frozen or thawed, which takes a library that is loaded before
-  uint64_t memory_bytes =
-      0;  // that the guests of the worker may have beyond what the templates map; 0: no limit
+  bool hashes = false;        // its guests are frozen or thawed, which needs a library to be loaded first
+  uint64_t memory_bytes = 0;  // memory of the worker's guests beyond the templates' mappings; 0: no limit
 };
 
 struct NewProcess {
   pid_t pid = -1;         // 0 in the new process
-  int process_file = -1;  // a pidfd of it, in the parent; the caller's
+  int process_file = -1;  // a pidfd of it, in the parent; owned by the caller
 };
-// Forks, into new user and pid namespaces where the system has them, else without. Errors: kUnavailable.
+// Forks, into new user and pid namespaces if the system has them. Errors: kUnavailable.
 Result<NewProcess> new_process(Walls& walls);
-// What the new process is for.
+// The purpose of the new process.
 struct Enclosure {
-  bool is_zygote = false;        // it forks workers into networks that it has (network_pool.h)
-  bool has_network = false;      // it was forked into such a one, in which there is no other worker
-  bool outlives_parent = false;  // which has nothing more to do; it watches another process (program.h)
+  bool is_zygote = false;        // it forks workers into networks of its pool (network_pool.h)
+  bool has_network = false;      // it was forked into such a network, without any other worker
+  bool outlives_parent = false;  // it outlives its parent and watches another process (program.h)
 };
 // In the new process, before it reads anything from elsewhere.
 void enclose(const Enclosure& how, Walls& walls);
 // From here on there is no way back. `kept` are the descriptors that stay open.
 void lock_up(std::span<const int> kept, const WallLimits& limits, Walls& walls);
-// For the supervisor of a process that locked itself up before it was known how much memory its guests may have: the limits
-// of memory and of files. `process_file` is its pidfd.
+// For the supervisor of a process that locked itself up before its guests' memory limit was known: sets the
+// limits of memory and of files. `process_file` is its pidfd.
 void limit_memory(int process_file, const WallLimits& limits, Walls& walls);
 
 // The filters (system_calls.cc). Errors: kUnsupported with the reason.

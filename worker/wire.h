@@ -3,14 +3,15 @@
 //   Writer out;  out.put(request);
 //   Reader in(bytes);  auto request = in.get<host::HttpRequest>();  if (!in.is_done()) …
 //
-// Numbers are little-endian and of fixed size, a string or a list has its count before it, an optional value a byte. A
-// struct is its fields, which wire_fields() lists (wire_types.h). Both sides are one build, so there is no version.
+// Numbers are little-endian and of fixed size, a count precedes a string or a list, a byte an optional value.
+// A struct is its fields, which wire_fields() lists (wire_types.h). Both sides are one build, so there is no
+// version.
 //
-// The reader trusts nothing. Each element of a list is read before room for the next is made, so that what is made is
-// bounded by what was given; and since an empty element takes more room than its bytes, by a count of elements. Nothing
-// nests by itself, so there is no recursion on what is read.
+// The reader trusts nothing. Each element of a list is read before memory for the next is allocated, so that
+// allocations are bounded by the input; and since an empty element takes more memory than its bytes, the
+// number of elements is limited too. Types do not nest recursively, so parsing does not recurse.
 //
-// Threads: belongs to one.
+// Threads: one.
 #pragma once
 
 #include <array>
@@ -98,13 +99,13 @@ class Reader {
   explicit Reader(std::string_view bytes) : left_(bytes) {}
 
   [[nodiscard]] bool ok() const { return ok_; }
-  // All was read, and was right.
+  // Everything was read and valid.
   [[nodiscard]] bool is_done() const { return ok_ && left_.empty(); }
 
-  // Of all lists together, but those of bytes.
+  // The limit for all lists together, except those of bytes.
   static constexpr uint64_t kMostElements = 1'000'000;
 
-  // After a failure, all that is read is empty.
+  // After a failure, everything reads as empty.
   template <typename T>
   T get() {
     T value{};

@@ -9,7 +9,7 @@
 namespace membrane::worker {
 namespace {
 
-// What comes back is what went, in all its bytes, and nothing is left.
+// A value survives a round trip, in all its bytes, and nothing is left over.
 template <typename T>
 T there_and_back(const T& value) {
   const std::string bytes = bytes_of(value);
@@ -107,7 +107,7 @@ TEST(Wire, ACountThatTheBytesDoNotHaveTakesNoMemory) {
   EXPECT_FALSE(text.ok());
 }
 
-// Whatever the bytes are, reading them ends, and what was read can be written again.
+// Whatever the bytes are, reading ends, and what was read can be written again.
 TEST(Wire, RandomBytesAreReadToAnEnd) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 2000; ++round) {

@@ -1,4 +1,4 @@
-// What goes between a worker and its supervisor: the fields of each struct, in order (wire.h).
+// The types that a worker and its supervisor exchange: the fields of each struct, in order (wire.h).
 #pragma once
 
 #include <tuple>
@@ -124,7 +124,7 @@ inline auto wire_fields(Program& p) {
 }
 inline auto wire_fields(Turn& t) {
   return std::tie(t.code, t.name, t.is_script, t.only_checks, t.declares_calls, t.arguments, t.input,
-                  t.pause_at_fuel);
+                  t.inputs, t.pause_at_fuel);
 }
 inline auto wire_fields(InputPiece& p) { return std::tie(p.bytes, p.is_end); }
 

@@ -9,10 +9,11 @@
 #include <cstring>
 
 #include "base/sanitized_testing.h"
-#include "engine/snapshot.h"
+#include "engine/freeze/snapshot.h"
 #include "sandbox/frozen_state.h"
+#include "sandbox/report_building.h"
 #include "sandbox/session_state.h"
-#include "sandbox/telling.h"
+#include "sandbox/turn_inputs.h"
 #include "worker/answerer.h"
 #include "worker/inside.h"
 #include "worker/messages.h"
@@ -25,17 +26,17 @@ using sandbox::Outcome;
 using sandbox::Report;
 using sandbox::RunOptions;
 
-// A worker ends by itself when its guest's time is over; one that does not is ended.
+// A worker ends by itself when its guest's time is over; one that does not is killed.
 constexpr std::chrono::seconds kGrace(kIsSanitized ? 10 : 3);
 constexpr std::chrono::seconds kSetUpTime(120);
-// Of what a session is asked between its turns, which runs no guest's code: a worker that takes longer hangs.
+// For commands between a session's turns, which run no guest code: a worker that takes longer hangs.
 constexpr std::chrono::seconds kFileTime(kIsSanitized ? 100 : 10), kKeepTime(kIsSanitized ? 120 : 30);
 constexpr std::chrono::milliseconds kLookAtCancel(20);
 constexpr uint64_t kMostBytesOfSetUp = 1u << 20;
-constexpr uint64_t kReportBytes = 64u << 20;  // of what a report has besides the program's output
+constexpr uint64_t kReportBytes = 64u << 20;  // of a report without the program's output
 constexpr uint64_t kMostFiles = 100'000;
 
-// The headers of grants and where things lie on this machine are of no use in the worker.
+// The worker does not need the headers of grants, nor where things are on this machine.
 policy::Policy for_worker(policy::Policy policy) {
   for (policy::HttpGrant& grant : policy.http) grant.headers.clear();
   for (policy::SqlGrant& grant : policy.sql) grant.path.clear();
@@ -90,7 +91,7 @@ GuestOptions guest_options(const RunOptions& options) {
   return said;
 }
 
-// Of the turn of a worker that was lost in it.
+// The report of a turn whose worker was lost.
 Report lost(const Error& error, const std::atomic<bool>* cancel, bool was_late,
             const policy::Limits& limits) {
   Report report;
@@ -115,7 +116,7 @@ CallsBefore calls_of(host::Dispatcher::History history) {
   return {.calls = std::move(history.records), .dropped = history.records_dropped, .began_elsewhere = true};
 }
 
-// Of a FrozenState or a KeptPause.
+// For a FrozenState or a KeptPause.
 template <typename Kept>
 host::World::Amounts amounts_of(const Kept& kept) {
   return {kept.host_calls, kept.bytes_in, kept.bytes_out, kept.tokens};
@@ -144,7 +145,7 @@ Result<sandbox::FrozenState> state_in_snapshot(std::span<const uint8_t> snapshot
   return sandbox::read_state(part);
 }
 
-// What was read, and what was taken from the budget, is the supervisor's word, also in bytes that a worker makes.
+// The supervisor decides what was read and charged to the budget, also in bytes that a worker makes.
 Result<std::vector<uint8_t>> with_truth(std::span<const uint8_t> snapshot, const host::FlowState& flows,
                                         const host::World::Amounts& used) {
   MEMBRANE_ASSIGN(sandbox::FrozenState state, state_in_snapshot(snapshot));
@@ -162,25 +163,25 @@ struct Worker::Command {
   Kind kind;
   uint32_t subject = 0;
   std::string payload = {};
-  const RunOptions* options = nullptr;  // whose functions hear what it writes; null: none of it is expected
+  const RunOptions* options = nullptr;  // its callbacks receive the output; null: no output is expected
   std::vector<std::pair<uint32_t, Answerer*>> answerers = {};
   Clock::time_point until = Clock::now() + kSetUpTime;
   const std::atomic<bool>* cancel = nullptr;
   std::vector<Descriptor> came_along = {};
-  bool was_late = false;  // the worker was ended, since its time was over
+  bool was_late = false;  // the worker was killed at its deadline
 };
 
-// What a worker says while it works at a command, each bounded by the policy.
+// A worker's messages while it executes a command, each bounded by the policy.
 class Worker::Conversation {
  public:
   explicit Conversation(const Command& command) : command_(command) {
     if (command.options == nullptr) return;
     const policy::Limits& limits = command.options->policy.limits;
-    output_left_ = limits.output_bytes + (1u << 20);  // what does not fit is cut by the worker
+    output_left_ = limits.output_bytes + (1u << 20);  // the worker cuts what does not fit
     file_bytes_left_ = 2 * limits.memory_bytes + (512ull << 20);
   }
 
-  Status hear_output(std::string_view payload) {
+  Status forward_output(std::string_view payload) {
     Reader in(payload);
     const bool is_error = in.get<bool>();
     const auto text = in.get<std::string_view>();
@@ -210,7 +211,7 @@ class Worker::Conversation {
   }
 
   static Status no_message() {
-    return fail(ErrorCode::kInvalidInput, "the worker said what no worker says, and was ended");
+    return fail(ErrorCode::kInvalidInput, "the worker broke the protocol, and was ended");
   }
 
  private:
@@ -219,7 +220,7 @@ class Worker::Conversation {
   uint64_t files_left_ = kMostFiles;
 };
 
-// What a command has called on this thread, such as a function of the embedder, comes before its end.
+// A call that a command has made on this thread, such as a function of the embedder, ends before the command.
 std::unexpected<Error> Worker::busy() {
   return fail(ErrorCode::kInvalidArgument, "a turn of the session is running",
               "Do this after it: what a turn calls cannot use the turn's own session.");
@@ -234,18 +235,18 @@ std::unexpected<Error> Worker::too_late(const Command& what) {
 Result<std::string> Worker::converse(Command& what) {
   Conversation conversation(what);
   bool was_asked_to_stop = false, was_answered_late = false;
-  // When the worker has to be done, which is soon once it was cancelled.
+  // The time by which the worker must be done, which is soon once it was cancelled.
   const auto end = [&] {
     if (what.cancel != nullptr && *what.cancel) {
       if (!std::exchange(was_asked_to_stop, true)) what.until = std::min(what.until, Clock::now() + kGrace);
-      signal(SIGUSR1);  // again and again: one may come before the worker has begun
+      signal(SIGUSR1);  // repeated, since one may arrive before the worker has begun
     }
     return what.until;
   };
   const auto send = [&](Kind kind, uint32_t subject, std::string_view payload) {
     const Status sent = channel_.send(static_cast<uint16_t>(kind), subject, payload, {}, what.until, end);
     what.was_late = !sent && sent.error().code == ErrorCode::kTimedOut;
-    // Of a turn, whoever reads the report hears that its questions' answers were not taken.
+    // For a turn, the report says that the answers of its requests were not taken.
     return what.was_late && what.options == nullptr ? Status(too_late(what)) : sent;
   };
   MEMBRANE_TRY(send(what.kind, what.subject, what.payload));
@@ -265,11 +266,12 @@ Result<std::string> Worker::converse(Command& what) {
         if (frame->subject != what.subject) return std::unexpected(Conversation::no_message().error());
         what.came_along = std::move(frame->descriptors);
         return std::move(frame->payload);
-      case Kind::kOutput: MEMBRANE_TRY(conversation.hear_output(frame->payload)); break;
+      case Kind::kOutput: MEMBRANE_TRY(conversation.forward_output(frame->payload)); break;
       case Kind::kFile: MEMBRANE_TRY(conversation.hear_file(frame->payload)); break;
       case Kind::kRequest: {
         MEMBRANE_ASSIGN(const std::string answer, conversation.answer(*frame));
-        // A function of the embedder took longer than the turn has: the worker may still say how that ended, once.
+        // A function of the embedder took longer than the turn may: the worker may still report how that
+        // ended, once.
         if (const auto answered = Clock::now(); answered >= end() && !std::exchange(was_answered_late, true))
           what.until = answered + kGrace;
         MEMBRANE_TRY(send(Kind::kAnswer, frame->subject, answer));
@@ -295,7 +297,7 @@ Result<std::string> Worker::command(Command& what) {
   return std::unexpected(lose(answer.error().code == ErrorCode::kUnavailable ? "" : answer.error().message));
 }
 
-// `how`: what it did, where that is known; else how it ended says it.
+// `how`: what it did, if known; otherwise how it ended says it.
 Error Worker::lose(std::string how) {
   kill();
   problem_ = how.empty() ? how_it_ended() : std::move(how);
@@ -309,12 +311,12 @@ Worker::Worker(Channel channel, Descriptor process, int pid, std::shared_ptr<Zyg
 
 namespace {
 
-// Children that were killed, and whose end nobody waits for: that would be half a millisecond at the end of a command. They
-// are reaped when the next one comes.
+// Killed children whose end nobody waits for, which would add half a millisecond to a command. They are
+// reaped when the next one is added.
 class Dying {
  public:
   static Dying& instance() {
-    static Dying* const all = new Dying;  // outlives every worker, also static ones
+    static Dying* const all = new Dying;  // outlives every worker, even static ones
     return *all;
   }
   void add(pid_t pid) {
@@ -381,7 +383,7 @@ std::string Worker::how_it_ended() {
   if (WIFEXITED(status)) return "the worker ended with exit code " + std::to_string(WEXITSTATUS(status));
   switch (const int by = WTERMSIG(status)) {
     case SIGSYS: return "the worker made a system call that no guest needs, and the system ended it";
-    case SIGKILL: return "the worker was killed, by the system's own want of memory or by a person";
+    case SIGKILL: return "the worker was killed, because the system ran out of memory or by a person";
     default: return "the worker crashed (" + std::string(strsignal(by)) + ")";
   }
 }
@@ -398,7 +400,7 @@ Status Worker::open(const sandbox::TemplateSpec& spec) {
   MEMBRANE_ASSIGN(const std::string bytes, command(what));
   Reader in(bytes);
   auto opened = in.get<Status>();
-  if (!in.is_done()) return std::unexpected(lose("the worker's answer is none"));
+  if (!in.is_done()) return std::unexpected(lose("the worker's answer is malformed"));
   return opened;
 }
 
@@ -413,7 +415,7 @@ const Walls& Worker::raise_walls(const WallLimits& limits) {
   if (const auto bytes = command(what)) {
     Reader in(*bytes);
     walls_.missing = in.get<decltype(walls_.missing)>();
-    if (!in.is_done()) lose("the worker's answer is none");
+    if (!in.is_done()) lose("the worker's answer is malformed");
   }
   return walls_;
 }
@@ -425,7 +427,7 @@ uint64_t Worker::rehearse() {
   if (!bytes) return 0;
   Reader in(*bytes);
   const auto rehearsed = in.get<uint64_t>();
-  if (!in.is_done()) lose("the worker's answer is none");
+  if (!in.is_done()) lose("the worker's answer is malformed");
   return rehearsed;
 }
 
@@ -433,15 +435,15 @@ uint64_t Worker::rehearse() {
 
 namespace {
 
-// The most that a worker's message about a guest of this policy can have.
+// The size limit for a worker's message about a guest of this policy.
 uint64_t most_bytes(const policy::Limits& limits) {
   return std::min<uint64_t>(limits.memory_bytes + 8 * limits.output_bytes + kReportBytes, UINT32_MAX);
 }
 
-// A snapshot goes on with the calls that its report lists.
+// A snapshot resumes with the calls that its report lists.
 std::optional<std::string> difference_of_snapshot(const Report& report) {
   auto state = state_in_snapshot(report.snapshot);
-  if (!state) return "comes with a snapshot that is none";
+  if (!state) return "comes with an invalid snapshot";
   const CallsBefore frozen = calls_of(std::move(state->history));
   const auto is_same = [](const host::CallRecord& call, const sandbox::HostCallRecord& line) {
     return call.name == line.name && call.arguments == line.arguments && call.bytes_in == line.bytes_in &&
@@ -460,7 +462,7 @@ std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
 
 }  // namespace
 
-// Of a run before it goes on in a worker.
+// For a run before it is resumed in a worker.
 struct Worker::Past {
   CallsBefore calls;
   host::FlowState flows;
@@ -475,7 +477,7 @@ Report Worker::run(const sandbox::Program& program, const RunOptions& options) {
 
 Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options) {
   const std::string_view bytes(reinterpret_cast<const char*>(snapshot.data()), snapshot.size());
-  // What is no snapshot the worker will refuse.
+  // The worker refuses bytes that are not a snapshot.
   auto state = state_in_snapshot(snapshot);
   if (!state) state = sandbox::FrozenState();
   return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options,
@@ -493,7 +495,7 @@ Report Worker::disbelieve(const std::string& how, Answerer& answerer, const Call
        lose("the worker's report " + how).message,
        {},
        "Its list of host calls is the supervisor's own, and true. What else the program did or said "
-       "is not known: begin again.",
+       "is not known: start it again.",
        {},
        {}});
   answerer.tell_calls(before, report);
@@ -533,14 +535,14 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
     Report report = lost(error, cancel, was_late, limits);
     answerer.tell_calls(past.calls, report);
     report.flows = answerer.world().flow_report();
-    sandbox::tell_unanswered(report);
+    sandbox::report_unanswered(report);
     pay(report);
     return report;
   };
   if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
   Reader in(*bytes);
   Report report = in.get<Report>();
-  if (!in.is_done()) return without_report(lose("the worker's report is none"), nullptr, false);
+  if (!in.is_done()) return without_report(lose("the worker's report is malformed"), nullptr, false);
   auto how = answerer.difference(report, past.calls);
   const bool is_frozen = report.outcome == Outcome::kFrozen;
   if (!how && is_frozen && !options.freeze_after_fuel) how = "is of a run that nobody asked to freeze";
@@ -558,14 +560,14 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   if (is_frozen) {
     auto snapshot =
         with_truth(report.snapshot, world.flow_state(), amounts_used(past.used, at_start, world.left()));
-    if (!snapshot) return without_report(lose("the worker's snapshot is none"), nullptr, false);
+    if (!snapshot) return without_report(lose("the worker's snapshot is malformed"), nullptr, false);
     report.snapshot = *std::move(snapshot);
     report.snapshot_bytes = report.snapshot.size();
   }
   answerer.tell_late_call(limits, Answerer::Of::kRun, report);
   pay(report);
   report.tokens_used = std::max(report.tokens_used, world.tokens_used());
-  sandbox::tell_end_of_replay(world, report);
+  sandbox::report_end_of_replay(world, report);
   return report;
 }
 
@@ -582,7 +584,7 @@ Result<sandbox::CheckAnswer> Worker::check(const sandbox::CheckRequest& request)
   if (!bytes) return std::unexpected(bytes.error());
   Reader in(*bytes);
   auto answer = in.get<sandbox::CheckAnswer>();
-  if (!in.is_done()) return std::unexpected(lose("the worker's answer is none"));
+  if (!in.is_done()) return std::unexpected(lose("the worker's answer is malformed"));
   return answer;
 }
 
@@ -597,8 +599,8 @@ class RemoteSession final : public sandbox::Session {
         options_(std::move(options)),
         budget_(budget_of(options_)),
         answerer_(options_, sandbox::world_of(options_, budget_), options_.policy.limits.memory_bytes) {}
-  // A worker that nobody else has ends with its session, and need not put its pages back before.
-  // Nor is one waited for that runs a turn of another session.
+  // An exclusive worker ends with its session, so its pages need not be restored first. Nor does anybody wait
+  // for a worker that runs a turn of another session.
   ~RemoteSession() override {
     if (worker_.use_count() == 1 || !worker_->is_alive()) return;
     if (const std::unique_lock lock(worker_->mutex_, std::try_to_lock); lock)
@@ -638,10 +640,10 @@ class RemoteSession final : public sandbox::Session {
     turn_stderr_ = turn.on_stderr;
     answerer_.world().refill(options_.policy.limits);
     answerer_.begin();
-    if (!turn.input.empty()) answerer_.world().note_input();
+    if (sandbox::gives_input(turn, options_)) answerer_.world().note_input();
     before_ = {};
     before_.has_past = has_past_;
-    const auto input_of_session = options_.read_input;  // which the answerer reads
+    const auto input_of_session = options_.read_input;  // read by the answerer
     if (has_input) options_.read_input = turn.read_input;
     Report report = take_turn(Kind::kExec, std::move(payload), Part::kRuns, turn.pause_at_fuel.has_value());
     options_.read_input = input_of_session;
@@ -679,7 +681,7 @@ class RemoteSession final : public sandbox::Session {
   void end(Report& report) override {
     sandbox::end_replay(answerer_.world(), report);
     if (const auto divergence = answerer_.world().divergence())
-      sandbox::tell_divergence(*divergence, "turns", report);
+      sandbox::report_divergence(*divergence, "turns", report);
   }
   std::optional<uint64_t> paused_at_fuel() const override { return paused_at_fuel_; }
 
@@ -714,8 +716,13 @@ class RemoteSession final : public sandbox::Session {
     limits.host_calls = limits.bytes_in = limits.bytes_out = limits.tokens = 0;
     options.budget = nullptr;
     options.flows = nullptr;
+    // As a session in this process: a completion asks the embedder for nothing.
+    if (std::exchange(options.sources, nullptr) != nullptr) {
+      options.policy.time = {};
+      options.policy.random = {};
+    }
     RemoteSession scratch(worker_, spec_, std::move(options));
-    scratch.answerer_.begin();  // for calls that are refused
+    scratch.answerer_.begin();  // for refused calls
     auto names = asked<std::vector<std::string>>(Kind::kComplete, bytes_of(scratch.subject_, code), &scratch);
     return names ? *std::move(names) : std::vector<std::string>();
   }
@@ -755,9 +762,9 @@ class RemoteSession final : public sandbox::Session {
     const auto refuse = [&](const std::string& how) {
       return std::unexpected(worker_->lose("the worker's session, as bytes, " + how));
     };
-    // Whoever restores them believes what they say.
+    // Restoring these bytes trusts their contents.
     auto state = sandbox::read_session(bytes);
-    if (!state) return refuse("is none");
+    if (!state) return refuse("is malformed");
     const std::optional<uint64_t> paused_at_fuel = fork ? std::nullopt : paused_at_fuel_;
     const std::optional<uint64_t> is_said =
         state->pause ? std::optional(state->pause->fuel_used) : std::nullopt;
@@ -780,11 +787,12 @@ class RemoteSession final : public sandbox::Session {
     return sandbox::write_session(*std::move(state));
   }
 
-  // This session, which is a fork of another in its worker, in a worker of its own; null where there can be none.
+  // This session, a fork of another one in its worker, moved to a worker of its own; null if there can be
+  // none.
   std::unique_ptr<Session> moved_apart() const {
     return worker_->of_ ? restored_apart(keep(), options_) : nullptr;
   }
-  // What was kept, in a worker of its own; null where there can be none.
+  // A saved session in a worker of its own; null if there can be none.
   std::unique_ptr<Session> restored_apart(const Result<std::vector<uint8_t>>& kept,
                                           RunOptions options) const {
     if (!kept || !worker_->of_) return nullptr;
@@ -799,14 +807,14 @@ class RemoteSession final : public sandbox::Session {
     return made ? *std::move(made) : nullptr;
   }
 
-  // A turn may have ears of its own.
+  // A turn may have its own output callbacks.
   [[nodiscard]] GuestOptions options_of_session() const {
     GuestOptions said = guest_options(options_);
     said.hears_stdout = said.hears_stderr = true;
     return said;
   }
 
-  // The answer to a command that runs no guest's code, or next to none. `other` may ask, too.
+  // The answer to a command that runs next to no guest code. `other` may make requests too.
   template <typename T>
   Result<std::string> ask(Kind kind, std::string payload, const RemoteSession* other = nullptr) const {
     const std::lock_guard lock(worker_->mutex_);
@@ -824,7 +832,7 @@ class RemoteSession final : public sandbox::Session {
     MEMBRANE_ASSIGN(const std::string bytes, ask<T>(kind, std::move(payload), other));
     Reader in(bytes);
     T value = in.get<T>();
-    if (!in.is_done()) return std::unexpected(worker_->lose("the worker's answer is none"));
+    if (!in.is_done()) return std::unexpected(worker_->lose("the worker's answer is malformed"));
     return value;
   }
   template <typename T>
@@ -834,7 +842,7 @@ class RemoteSession final : public sandbox::Session {
     return *std::move(answer);
   }
 
-  // kRefused: another turn is paused, or none is, and the worker says so.
+  // kRefused: another turn is paused, or none is; the worker says which.
   enum class Part : uint8_t { kRuns, kRefused };
   Report take_turn(Kind kind, std::string payload, Part part, bool may_pause = false) {
     const std::lock_guard lock(worker_->mutex_);
@@ -869,14 +877,15 @@ class RemoteSession final : public sandbox::Session {
       Report report = lost(error, cancel, was_late, limits);
       answerer_.tell_calls(before_, report);
       report.flows = world.flow_report();
-      sandbox::tell_unanswered(report);
+      sandbox::report_unanswered(report);
       pay(report);
       return report;
     };
     if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
     Reader in(*bytes);
     TurnEnd ended = in.get<TurnEnd>();
-    if (!in.is_done()) return without_report(worker_->lose("the worker's report is none"), nullptr, false);
+    if (!in.is_done())
+      return without_report(worker_->lose("the worker's report is malformed"), nullptr, false);
     Report& report = ended.report;
     if (part == Part::kRefused) {
       report.flows = world.flow_report();
@@ -899,10 +908,10 @@ class RemoteSession final : public sandbox::Session {
     waits_for_ = std::move(ended.waits_for);
     report.flows = world.flow_report();
     answerer_.tell_late_call(limits, Answerer::Of::kTurn, report);
-    sandbox::tell_unanswered(report);
+    sandbox::report_unanswered(report);
     pay(report);
     report.tokens_used = world.tokens_used() - tokens_before;
-    if (const auto divergence = world.divergence()) sandbox::tell_divergence(*divergence, "turns", report);
+    if (const auto divergence = world.divergence()) sandbox::report_divergence(*divergence, "turns", report);
     return std::move(report);
   }
 
@@ -912,13 +921,13 @@ class RemoteSession final : public sandbox::Session {
   RunOptions options_;
   std::shared_ptr<policy::Budget> budget_;
   mutable Answerer answerer_;
-  CallsBefore before_;     // of the turn, when it was paused before the session was restored
-  bool has_past_ = false;  // it was restored or forked
+  CallsBefore before_;     // for a turn that was paused before the session was restored
+  bool has_past_ = false;  // the session was restored or forked
   std::optional<uint64_t> paused_at_fuel_;
   std::vector<sandbox::FunctionCall> waits_for_;
-  const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, as its ears
+  const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, like its callbacks
   std::function<void(std::string_view)> turn_stdout_, turn_stderr_;
-  uint64_t fuel_of_turn_ = 0;  // that is taken from a shared budget already
+  uint64_t fuel_of_turn_ = 0;  // already charged to a shared budget
 };
 
 Result<std::unique_ptr<sandbox::Session>> Worker::create(const sandbox::TemplateSpec& spec,
@@ -964,7 +973,7 @@ Result<std::shared_ptr<Worker>> Zygote::spawn() {
   const auto number = in.get<Result<int32_t>>();
   if (!number) return std::unexpected(number.error());
   if (!in.is_done() || what.came_along.size() != 2)
-    return std::unexpected(worker_->lose("the zygote's answer is none"));
+    return std::unexpected(worker_->lose("the zygote's answer is malformed"));
   return std::shared_ptr<Worker>(new Worker(Channel(std::move(what.came_along[0]), kMostBytesOfSetUp),
                                             std::move(what.came_along[1]), *number, shared_from_this()));
 }

@@ -1,5 +1,5 @@
-// Runs guests in worker processes: what sandbox/sandbox.h and sandbox/session.h do in this process, behind the walls of
-// walls.h. What a guest or a worker does, however wrong, ends in a report.
+// Runs guests in worker processes: what sandbox/sandbox.h and sandbox/session.h do in this process, inside
+// the walls of walls.h. Whatever a guest or a worker does, the result is a report.
 //
 //   Worker::start()    a process of its own, begun early: with one thread, before secrets are in memory
 //     .open(spec)      it maps the language's warm image
@@ -9,9 +9,9 @@
 //     .open(spec), .spawn()
 //   Zygote::start_program()    the same, as a program of its own: for a process that has threads and secrets (program.h)
 //
-// The supervisor is the process that holds these: it answers the worker's requests through a host::World, by the policy,
-// and keeps the journal. A worker's clock, its fuel and its memory are its own word; so the supervisor ends it when it
-// takes longer than it was given, or says what no worker says.
+// The supervisor is the process that holds these: it answers the worker's requests through a host::World, by
+// the policy, and keeps the journal. A worker's clock, fuel and memory are its own claims; so the supervisor
+// ends it when it takes longer than allowed, or breaks the protocol.
 #pragma once
 
 #include <unistd.h>
@@ -41,52 +41,55 @@ struct CallsBefore;
 class Zygote;
 enum class Kind : uint16_t;  // messages.h
 
-// Threads: any; its commands wait for each other. A session is one thread's at a time.
+// Threads: any; its commands wait for each other. One thread at a time uses a session.
 class Worker : public std::enable_shared_from_this<Worker> {
  public:
-  // Errors: kUnavailable when there can be no more processes or sockets.
+  // Errors: kUnavailable when no more processes or sockets can be created.
   static Result<std::shared_ptr<Worker>> start();
-  // A child of this process that speaks on the other end of the socket, whatever it is.
+  // A child of this process that holds the other end of the socket, whatever program it runs.
   static std::shared_ptr<Worker> adopt(Descriptor socket, Descriptor process, int pid);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Before the walls stand. Errors: kNotFound when the warm image is to be made first; those of Template::open(); of a
-  // worker that is gone, kUnavailable.
+  // Before the walls stand. Errors: kNotFound when the warm image must be created first; those of
+  // Template::open(); kUnavailable when the worker is gone.
   Status open(const sandbox::TemplateSpec& spec);
-  // The walls that could not be raised; raised now, unless that was done. Runs and sessions raise them by themselves.
+  // The walls that could not be raised; raises them now if necessary. Runs and sessions raise them by
+  // themselves.
   const Walls& raise_walls(const WallLimits& limits);
 
-  // Runs a turn of each open template without packages, and a program, all of them empty, and forgets them. The pages of
-  // code and images that most guests use are then in place, which a first guest would wait for. Within the walls. Gives how
-  // many templates there were.
+  // Runs an empty turn of each open template without packages, and an empty program, and discards them. The
+  // pages of code and images that most guests use are then in place, for which a first guest would wait. Runs
+  // inside the walls. Returns the number of templates.
   uint64_t rehearse();
 
-  // As sandbox::run() and thaw(). RunOptions::functions are not for workers; guest_functions, of sessions, are: a program's
-  // calls of them come to this process, and are answered on the thread of its turn.
+  // Like sandbox::run() and thaw(). Workers do not support RunOptions::functions, but do support
+  // guest_functions of sessions: a program's calls of them come to this process, and are answered on the
+  // thread of its turn.
   sandbox::Report run(const sandbox::Program& program, const sandbox::RunOptions& options);
   sandbox::Report thaw(std::span<const uint8_t> snapshot, const sandbox::RunOptions& options);
-  // As sandbox::check_program(). Errors: kUnavailable of a worker that is gone, or was lost over the program.
+  // Like sandbox::check_program(). Errors: kUnavailable when the worker is gone, or was lost over the
+  // program.
   Result<sandbox::CheckAnswer> check(const sandbox::CheckRequest& request);
-  // As Session::create(), of a template that is open. The session keeps the worker. A fork of it has a worker of its own,
-  // where this one is a zygote's and keep() can keep what is forked. Errors: those of Session::create();
-  // kUnavailable of a worker that is gone.
+  // Like Session::create(), for an open template. The session keeps the worker. A fork of it gets a worker of
+  // its own, if this one is a zygote's and keep() can save what is forked. Errors: those of
+  // Session::create(); kUnavailable when the worker is gone.
   Result<std::unique_ptr<sandbox::Session>> create(const sandbox::TemplateSpec& spec,
                                                    sandbox::RunOptions options);
 
-  // As Session::restore(), the same.
+  // Like Session::restore(), with the same rules.
   Result<std::unique_ptr<sandbox::Session>> restore(const sandbox::TemplateSpec& spec,
                                                     std::span<const uint8_t> kept,
                                                     sandbox::RunOptions options);
 
-  // Where forks of its sessions find their workers, which have the same templates; without: new ones of its zygote.
+  // Where forks of its sessions get workers with the same templates; without it: new ones of its zygote.
   void set_siblings(std::function<Result<std::shared_ptr<Worker>>()> take) { siblings_ = std::move(take); }
 
-  // Whether it can be given commands. When not, what was running in it ended so.
+  // Whether it can be given commands. If not, whatever ran in it has ended.
   [[nodiscard]] bool is_alive() const { return !is_lost_ && is_own(); }
   [[nodiscard]] std::string problem();
-  // Ends it at once.
+  // Kills it at once.
   void kill();
 
  private:
@@ -102,32 +105,32 @@ class Worker : public std::enable_shared_from_this<Worker> {
   struct Past;
   sandbox::Report run_alone(Kind kind, std::string payload, const sandbox::RunOptions& options,
                             const Past& past);
-  // Ends it, and tells what is known of its run or turn.
+  // Ends it, and reports what is known of its run or turn.
   sandbox::Report disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before);
-  // Its answer. Errors: kUnavailable, with what the worker did.
+  // Returns its answer. Errors: kUnavailable, with what the worker did.
   Result<std::string> command(Command& what);
   Result<std::string> converse(Command& what);
   static std::unexpected<Error> busy();
   static std::unexpected<Error> too_late(const Command& what);
   Error lose(std::string how);
   std::string how_it_ended();
-  // False in a fork of the process that started it: that one's workers are not this one's to use, or to end.
+  // False in a fork of the process that started it: the fork may not use or end its parent's workers.
   [[nodiscard]] bool is_own() const { return getpid() == owner_; }
-  // Of a zygote's worker. Null where there is no room for one.
+  // For a zygote's worker. Null if there is no room for one.
   [[nodiscard]] std::shared_ptr<Worker> sibling() const;
   void signal(int number) const;
 
-  std::recursive_mutex mutex_;  // guards all below: a command is many messages
+  std::recursive_mutex mutex_;  // guards all below: a command consists of many messages
   Channel channel_;
   Descriptor process_;
-  int pid_;  // of a child of this process, or the number that its zygote has for it; 0: no child of this process
+  int pid_;  // a child of this process, or its id in its zygote; 0: not a child of this process
   const pid_t owner_ = getpid();
   std::shared_ptr<Zygote> of_;  // null: a child
   std::function<Result<std::shared_ptr<Worker>>()> siblings_;
   bool is_conversing_ = false;
   bool is_reaped_ = false;
   bool has_walls_ = false;
-  bool is_limited_ = false;  // the walls know how much memory its guests may have
+  bool is_limited_ = false;  // its guests' memory limit is already set
   Walls walls_;
   std::atomic<bool> is_lost_ = false;
   std::string problem_;
@@ -137,20 +140,22 @@ class Worker : public std::enable_shared_from_this<Worker> {
 // Threads: any.
 class Zygote : public std::enable_shared_from_this<Zygote> {
  public:
-  // Errors: as Worker::start().
+  // Errors: those of Worker::start().
   static Result<std::shared_ptr<Zygote>> start();
-  // The program at `path`, which is membrane-worker: for a process that has threads or secrets by now. Errors: those of
-  // start_program() (program.h).
+  // Starts the program at `path`, which is membrane-worker: for a process that already has threads or
+  // secrets. Errors: those of start_program() (program.h).
   static Result<std::shared_ptr<Zygote>> start_program(const std::string& path);
-  // Of all workers that are spawned from then on. Errors: as Worker::open().
+  // Opens it for all workers that are spawned from then on. Errors: those of Worker::open().
   Status open(const sandbox::TemplateSpec& spec);
   // Errors: kUnavailable.
   Result<std::shared_ptr<Worker>> spawn();
-  // Its number in this process's namespace, for a control group that it is to be in with all of its workers.
+  // Its process id in this process's namespace, for a control group that should contain it and all of its
+  // workers.
   [[nodiscard]] int process() const { return worker_->pid_; }
-  // Ends it and all of its workers at once, also those that hang. Whoever waits for one of them hears that it is gone.
+  // Kills it and all of its workers at once, even hanging ones. Callers that wait for one of them see that it
+  // is gone.
   void kill() { worker_->kill(); }
-  // False once it was found to have ended, by one of the above.
+  // False once one of the above found that it has ended.
   [[nodiscard]] bool is_alive() const { return worker_->is_alive(); }
 
  private:

@@ -1,4 +1,4 @@
-// membrane-worker: what libmembrane starts for sessions in processes of their own (worker/program.h).
+// membrane-worker: the program that libmembrane starts for sessions in separate processes (worker/program.h).
 
 #include <cstdio>
 #include <cstring>
@@ -11,8 +11,7 @@ int main(int count, char** arguments) {
     return 0;
   }
   if (count != 1 || !membrane::worker::is_started_by_library()) {
-    std::fputs("membrane-worker is started by libmembrane, for sessions in processes of their own.\n",
-               stderr);
+    std::fputs("membrane-worker is started by libmembrane, for sessions in separate processes.\n", stderr);
     return 2;
   }
   membrane::worker::be_program();

@@ -1,4 +1,5 @@
-// Runs in workers are as those in this process; and a worker that lies, crashes, hangs or floods costs one run.
+// Runs in workers give the same results as those in this process; and a worker that lies, crashes, hangs or
+// floods costs one run.
 #include "worker/worker.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,8 @@
 #include <thread>
 
 #include "base/sanitized_testing.h"
+#include "sandbox/report_building.h"
 #include "sandbox/session_state.h"
-#include "sandbox/telling.h"
 #include "sandbox/template_testing.h"
 #include "worker/broker_calls.h"
 #include "worker/link.h"
@@ -46,7 +47,7 @@ constexpr const char* kStores = R"(
     (call $kv.set! (string "colour") (string "blue"))
     (call $io.print (call $kv.get! (string "colour")))))";
 
-// What does not depend on the clock.
+// The parts that do not depend on the clock.
 std::string essence(Report report) {
   report.compile_us = report.run_us = 0;
   for (sandbox::HostCallRecord& call : report.host_calls) call.latency_us = 0;
@@ -90,7 +91,7 @@ class Echo final : public host::Model {
   std::string heard;
 };
 
-// A private directory, a store of untrusted origin, and a model as the way out.
+// A private directory, a store with untrusted contents, and a model as the way out.
 class TrifectaRule : public testing::Test {
  protected:
   TrifectaRule() {
@@ -102,7 +103,7 @@ class TrifectaRule : public testing::Test {
     options.policy.trifecta.emplace();
     options.model = &model;
   }
-  // Both are read, and `then` is done.
+  // Reads both, and then runs `then`.
   static std::string leaks(const std::string& then) {
     return R"((func (export "run") (local $i i32)
       (call $ai.complete! (string "before")) (drop)
@@ -288,7 +289,7 @@ TEST(Zygote, WorkersEndBeforeItWhereMemoryIsWanting) {
   EXPECT_EQ(score(std::to_string((*zygote)->process())), score("self"));
 }
 
-// What a worker that was taken over can fill without a limit of a control group.
+// What a compromised worker can fill without the limit of a control group.
 TEST(Zygote, WorkersHaveFewFilesAndShortOnes) {
   const auto zygote = Zygote::start();
   ASSERT_TRUE(zygote);
@@ -341,7 +342,7 @@ TEST(Zygote, EndsWithAllOfItsWorkersAlsoWhenTheyHang) {
 
 // -- workers that are not what they should be --------------------------------------------------------
 
-// A process that does as it likes with the socket.
+// A process that does what it likes with the socket.
 std::shared_ptr<Worker> misbehaving(const std::function<void(Link&)>& behaves) {
   auto ends = Channel::make_pair();
   Walls walls;
@@ -364,7 +365,7 @@ std::string no_walls_missing() {
   return out.take();
 }
 
-// It raises its walls as it should, and then, asked to run a program, does what `behaves` does.
+// It raises its walls properly, and when asked to run a program, does what `behaves` does.
 Report report_of(const std::function<void(Link&, uint32_t subject)>& behaves,
                  sandbox::RunOptions options = {}) {
   const auto worker = misbehaving([&](Link& link) {
@@ -434,7 +435,7 @@ TEST(MisbehavingWorker, ItsReportMustBeOne) {
               link.send(Kind::kDone, subject, "nonsense");
               pause();
             }),
-            "the worker's report is none");
+            "the worker's report is malformed");
 }
 
 TEST(MisbehavingWorker, ItAnswersForItselfOnly) {
@@ -442,7 +443,7 @@ TEST(MisbehavingWorker, ItAnswersForItselfOnly) {
     link.send(Kind::kDone, subject + 1, "");
     pause();
   });
-  EXPECT_EQ(said, "the worker said what no worker says, and was ended");
+  EXPECT_EQ(said, "the worker broke the protocol, and was ended");
 }
 
 TEST(MisbehavingWorker, ItCannotAskForAnotherSession) {
@@ -452,7 +453,7 @@ TEST(MisbehavingWorker, ItCannotAskForAnotherSession) {
     link.send(Kind::kRequest, subject + 1, out.bytes());
     pause();
   });
-  EXPECT_EQ(said, "the worker said what no worker says, and was ended");
+  EXPECT_EQ(said, "the worker broke the protocol, and was ended");
 }
 
 TEST(MisbehavingWorker, ItCannotAskWhatThereIsNot) {
@@ -460,7 +461,7 @@ TEST(MisbehavingWorker, ItCannotAskWhatThereIsNot) {
               link.send(Kind::kRequest, subject, "\xff\xff\xff");
               pause();
             }),
-            "the worker asked what no worker asks");
+            "the worker sent an invalid request");
 }
 
 TEST(MisbehavingWorker, ItsOutputHasALimit) {
@@ -487,7 +488,7 @@ TEST(MisbehavingWorker, AMessageHasALimit) {
   EXPECT_NE(said.find("is longer than"), std::string::npos);
 }
 
-// It asks the supervisor directly, and says in between whatever a worker can say.
+// It sends requests directly to the supervisor, and between them any other message that a worker can send.
 TEST_F(TrifectaRule, AWorkerThatWasTakenOverCannotClearWhatItHasRead) {
   const Report report = report_of(
       [](Link& link, uint32_t subject) {
@@ -541,7 +542,7 @@ TEST(MisbehavingWorker, WhatItsPolicyDoesNotGrantIsRefusedByTheSupervisor) {
 
 // -- runs that are frozen with an open file
 
-// Opens /data/a and reads it, takes some millions of fuel, and reads on.
+// Opens and reads /data/a, uses some millions of fuel, and reads on.
 constexpr const char* kReadsInTwoParts = R"((module
   (import "wasi_snapshot_preview1" "path_open"
     (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -646,7 +647,7 @@ TEST(MisbehavingWorker, WhatItsSessionHasReadIsTheSupervisorsWord) {
   EXPECT_TRUE(state->flows.is_empty());
 }
 
-// What it is asked, after it was restored with a payment in the turn so far.
+// Its requests after it was restored with a payment in the turn so far.
 Report gone_on(const std::function<TurnEnd()>& end) {
   const auto worker = answering([&](Kind, Link&, uint32_t) { return bytes_of(end()); });
   const auto session = worker->restore({}, sandbox::write_session(paused_session({kPayment})), {});
@@ -664,7 +665,7 @@ TEST(MisbehavingWorker, ItListsWhatWasDoneBeforeItGoesOn) {
     const Report report = ended(outcome);
     ASSERT_EQ(report.errors.size(), 1u);
     EXPECT_EQ(report.errors[0].message,
-              "the worker's report leaves out http.post of https://bank/, pay, which was done before");
+              "the worker's report leaves out http.post of https://bank/, pay, which was done earlier");
     ASSERT_EQ(report.host_calls.size(), 1u);
   }
   EXPECT_TRUE(ended(Outcome::kInvalid).errors.empty()) << "it was refused";
@@ -692,7 +693,7 @@ TEST(MisbehavingWorker, ItIsPausedOnlyWhereItWasAskedTo) {
   EXPECT_EQ(message_of(Outcome::kOk, {}), "");
 }
 
-// Sessions of a worker that behaves: their turns open a file of /data, and are paused.
+// Sessions of a well-behaved worker: their turns open a file of /data, and are paused.
 class PausedSession : public testing::Test {
  protected:
   PausedSession() {

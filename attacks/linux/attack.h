@@ -1,5 +1,6 @@
-// A hostile program's acts. Each is a function that runs in a process of its own inside the sandbox, and says whether it got what
-// no guest may have. That it is refused, stopped or killed is as it should be: the kernel and the other programs go on.
+// The acts of a hostile program. Each is a function that runs in a process of its own inside the sandbox, and
+// reports whether it got what no guest may have. It should be refused, stopped or killed: the kernel and the
+// other programs continue.
 #pragma once
 
 #include <stddef.h>
@@ -13,14 +14,15 @@ struct Attack {
   long argument;
 };
 
-// Each file's, ended by one without a name.
+// Each file's acts, ended by one without a name.
 extern const struct Attack kEscapes[], kFloods[], kInstructions[], kPrograms[], kRaces[], kStub[];
 
-// A call without libc's checks. Gives a value, or -errno.
+// A call without libc's checks. Returns a value, or -errno.
 long call(long number, ...);
 
-// Where the harness has put what no guest may reach, by name ("port", "file", "socket", "process"); "" for what it did not say.
+// Where the harness has put what no guest may reach, by name ("port", "file", "socket", "process"); "" if
+// unknown.
 const char* target(const char* name);
 
-// kEscaped, with a line that says why.
+// Returns kEscaped, and prints a line with the reason.
 int escaped(const char* format, ...);

@@ -1,5 +1,5 @@
-// Every number of a system call, with arguments that are hostile: pointers to nowhere, to the kernel's half, across the end of a
-// mapping; lengths and counts that overflow. A call may do to the process what it likes.
+// Every number of a system call, with hostile arguments: pointers to nowhere, to the kernel's half, across
+// the end of a mapping; lengths and counts that overflow. A call may have any effect on its own process.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -46,7 +46,8 @@ static void prepare(void) {
   value_count = sizeof all / sizeof *all;
 }
 
-// Calls whose whole effect is to wait, to end the program, or to fill the machine: others of this suite make them.
+// Calls whose only effect is to wait, to end the program, or to fill the machine: other acts of this suite
+// make them.
 static int is_left_out(long number) {
   return number == SYS_exit || number == SYS_exit_group || number == SYS_fork || number == SYS_vfork ||
          number == SYS_pause;
@@ -67,7 +68,7 @@ static void try_all(long number) {
 int act_of_call(long number) {
   if (is_left_out(number)) return kHeld;
   prepare();
-  // Those that wait or kill lose one process, and the next goes on with other values.
+  // Those that wait or kill lose one process, and the next continues with other values.
   for (int child = 0; child < 3; ++child) {
     const pid_t process = fork();
     if (process == 0) {

@@ -1,5 +1,5 @@
-// The ways out that have worked elsewhere: other processes, the host's files, devices, sockets, namespaces, modules. Each says what it
-// got, if it got it.
+// Ways out that have worked elsewhere: other processes, the host's files, devices, sockets, namespaces,
+// modules. Each one reports what it got, if anything.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -128,7 +128,7 @@ static int special_file(long number) {
                                        "/sys/kernel/debug"};
   const int file = open(kPaths[number], O_WRONLY);
   if (file < 0) return kHeld;
-  // Those that can be written in the sandbox are the sandbox's own.
+  // Writable settings in the sandbox are the sandbox's own.
   write(file, "|/tmp/x", 7);
   return kHeld;
 }
@@ -168,7 +168,7 @@ static int trace_parent(long unused) {
 }
 static int memory_of_parent(long unused) {
   (void)unused;
-  // The stub's half of the address space, through every door to a process's memory.
+  // The stub's half of the address space, through every access to a process's memory.
   char byte = 0;
   const struct iovec here = {&byte, 1}, there = {(void*)0x7ffe00000000, 1};
   if (call(SYS_process_vm_writev, getpid(), &here, 1, &there, 1, 0) > 0)
@@ -220,7 +220,7 @@ static int socket_family(long family) {
   return kHeld;
 }
 
-// Calls that a guest can have no use of a success of.
+// Calls whose success is of no use to a guest.
 static int forbidden(long number) {
   switch (number) {
     case SYS_init_module:
@@ -291,7 +291,7 @@ static int other_users_files(long unused) {
   if (setuid(0) == 0) return escaped("it became root again");
   return kHeld;
 }
-// A process that would outlive everything.
+// A process that tries to outlive everything.
 static int daemon_of_many(long unused) {
   (void)unused;
   for (int i = 0; i < 20; ++i)

@@ -1,5 +1,5 @@
-// Everything that can be had more of is asked for until it is refused, or the act is over. The sandbox is bounded; what bounds it
-// must hold, and the rest of the machine must not notice.
+// Requests more of every resource until it is refused, or the act is over. The sandbox's limits must hold,
+// and the rest of the machine must not notice.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -153,7 +153,7 @@ static int full_sockets(long kind) {
   }
   return kHeld;
 }
-// Sockets that are sent into themselves: nothing names them any more, and they name each other.
+// Sockets that are sent into themselves: nothing else refers to them any more, and they refer to each other.
 static int buried_sockets(long unused) {
   (void)unused;
   FOR_A_WHILE(3) {

@@ -1,4 +1,4 @@
-// Instructions that are the kernel's, ways into it that are not `syscall`, other modes of the processor, odd places.
+// Privileged instructions, kernel entries other than `syscall`, other processor modes, odd places.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 typedef void (*Code)(void);
 
-// Runs the bytes in a process of its own; 0 when they came back.
+// Runs the bytes in a process of its own; 0 when they returned.
 static int run_code(const unsigned char* bytes, size_t length, void* at) {
   const pid_t process = fork();
   if (process == 0) {
@@ -80,7 +80,7 @@ static int privileged(long index) {
   return kHeld;
 }
 
-// int N of 16 numbers. With the numbers of calls in eax that would be of the 32-bit table.
+// int N for 16 numbers. With the numbers of calls in eax these would be of the 32-bit table.
 static int interrupts(long first) {
   for (long number = first; number < first + 16; ++number) {
     const unsigned char code[] = {0xb8, 0x14, 0, 0, 0, 0xcd, (unsigned char)number};  // mov $20,%eax; int
@@ -89,7 +89,7 @@ static int interrupts(long first) {
   return kHeld;
 }
 
-// int $0x80 is another ABI: with its numbers 20 is getpid, 24 getuid, 2 fork. None may reach the host.
+// int $0x80 is another ABI: there 20 is getpid, 24 getuid, 2 fork. None may reach the host.
 static int old_call(long number) {
   const pid_t process = fork();
   if (process == 0) {
@@ -129,7 +129,7 @@ static int other_mode(long how) {
   return kHeld;
 }
 
-// The call is made by other bytes, from the last bytes of a page, from a page that is the last.
+// The call is made by other bytes, from the last bytes of a page, from the last page.
 static int odd_places(long which) {
   const unsigned char prefixed[] = {0xb8, 0x27, 0, 0, 0, 0x66, 0x66, 0x2e, 0x0f, 0x05};
   if (which == 0) run_code(prefixed, sizeof prefixed, NULL);
@@ -152,7 +152,7 @@ static int odd_places(long which) {
   return kHeld;
 }
 
-// Registers that a handler of the kernel would trip over.
+// Registers on which a kernel's handler could stumble.
 static int odd_registers(long which) {
   const pid_t process = fork();
   if (process == 0) {

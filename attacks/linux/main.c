@@ -1,9 +1,9 @@
-// Runs acts one after the other, each in a process of its own, and says of each what came of it:
+// Runs acts one after another, each in a process of its own, and prints the result of each:
 //
 //   held NAME | escaped NAME | hung NAME
 //
-// `acts --list` prints the names; `acts [NAME=VALUE]… [GROUP]` runs those that begin with GROUP. It is the first process of its
-// sandbox, so all that an act leaves behind is its to end.
+// `acts --list` prints the names; `acts [NAME=VALUE]… [GROUP]` runs those that begin with GROUP. It is the
+// first process of its sandbox, so it must end everything that an act leaves behind.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ long call(long number, ...) {
   return result;
 }
 
-// All that the act has started and not ended. The first process gets no signal of its own.
+// Everything that the act has started and not ended. The first process gets no signal of its own.
 static void end_all(void) {
   for (int round = 0; round < 200; ++round) {
     kill(-1, SIGKILL);
@@ -128,7 +128,7 @@ int main(int count, char** words) {
   if (getenv("SECONDS") != NULL) seconds_of_an_act = atoi(getenv("SECONDS"));
   for (int i = 1; i < count; ++i)
     if (strchr(words[i], '=') == NULL) group = words[i];
-  // What acts send to their parent is no concern of this process.
+  // Signals that acts send to their parent are ignored.
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, NULL);

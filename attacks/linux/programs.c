@@ -1,4 +1,4 @@
-// Files that are executed and are no programs, or are programs that no linker makes.
+// Executed files that are not programs, or programs that no linker creates.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ struct Image {
   char rest[4096];
 };
 
-// A program of one part, which exits with 7.
+// A program of one segment, which exits with 7.
 static void make(struct Image* image) {
   static const unsigned char code[] = {0xbf, 7, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05};
   memset(image, 0, sizeof *image);
@@ -160,7 +160,7 @@ static int bad_elf(long which) {
   return kHeld;
 }
 
-// The one that is sound runs, so that the others fail by what is wrong with them.
+// The valid one runs, so the others fail because of what is wrong with them.
 static int good_elf(long unused) {
   (void)unused;
   struct Image image;

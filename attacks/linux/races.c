@@ -1,4 +1,4 @@
-// What a call reads in memory is changed by another thread meanwhile: what was checked must be what is used.
+// Another thread changes memory that a call is reading: what was checked must be what is used.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -128,7 +128,7 @@ static void do_nothing(int signal) { (void)signal; }
 static int race_time(long number) {
   struct timespec* const times = page();
   flip_in(times, 4 * sizeof *times);
-  // What has become a long time is interrupted.
+  // A time that has become long is interrupted.
   struct sigaction action = {.sa_handler = do_nothing};
   sigaction(SIGALRM, &action, NULL);
   const struct itimerval often = {{0, 5000}, {0, 5000}};
@@ -195,7 +195,7 @@ static int race_robust_list(long is_loop) {
   return kHeld;
 }
 
-// Mappings come and go while calls read and write there.
+// Mappings are created and removed while calls read and write there.
 static volatile char* moving;
 static void* unmap_and_map(void* unused) {
   while (!is_over) {
@@ -247,7 +247,7 @@ static int race_descriptors(long unused) {
   return kHeld;
 }
 
-// A handler whose frame, and whose stack, another thread changes; sigreturn with what nobody saved.
+// Another thread changes a handler's frame and stack; sigreturn with state that nobody saved.
 static int race_signal_frames(long unused) {
   (void)unused;
   char* const stack = page();

@@ -1,5 +1,5 @@
-// The part of the platform that lies in every guest's address space: it is read, written, unmapped, jumped into, and its one
-// instruction is used.
+// The part of the platform that is in every guest's address space: it is read, written, unmapped, jumped
+// into, and its one instruction is used.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -28,7 +28,7 @@ static int in_child(void (*act)(long), long argument) {
     _exit(0);
   }
   int status = 0;
-  // One that has lost its stub hears no signal but the last.
+  // A thread that has lost its stub receives no signal but the last.
   for (int waited_ms = 0; waited_ms < 400; waited_ms += 5) {
     if (waitpid(process, &status, __WALL | WNOHANG) == process)
       return WIFEXITED(status) && WEXITSTATUS(status) == kEscaped ? kEscaped : kHeld;
@@ -76,7 +76,7 @@ static int map_over(long which) {
       case 12: done = call(SYS_read, 0, at, 0) < 0 ? -1 : -1; break;
       default: break;
     }
-    // Linux lets munmap and madvise of what is not mapped be; nothing must have come of it.
+    // Linux accepts munmap and madvise of unmapped addresses; they must have had no effect.
     if (done >= 0 && which != 1 && which != 5 && which != 6 && which != 7 && which != 8)
       return escaped("call %ld was allowed at %lx", which, at);
   }
@@ -92,7 +92,7 @@ static int jump_into(long from) {
   return kHeld;
 }
 
-// Writes what it likes over a page that both sides share, while a thread makes calls.
+// Writes arbitrary data over a page that both sides share, while a thread makes calls.
 static void* make_calls(void* unused) {
   for (;;) call(SYS_getppid);
   return unused;
@@ -118,7 +118,7 @@ static void scribble_on_stacks(long slot) {
 }
 static int stacks(long slot) { return in_child(scribble_on_stacks, slot); }
 
-// The one instruction that the host lets make calls; `ret` follows it. Found by its bytes.
+// The only instruction from which the host allows calls; `ret` follows it. Found by its bytes.
 static unsigned long instruction(void) {
   static const unsigned char kBytes[] = {0x4c, 0x8b, 0x4c, 0x24, 0x08, 0x0f, 0x05, 0xc3};
   const unsigned char* const stub = (const unsigned char*)kStubAt;
@@ -139,7 +139,7 @@ static long host_call(long number, long a, long b, long c, long d, long e, long 
                    : "rcx", "r11", "memory");
   return result;
 }
-// Every call of the host by it: nearly all kill the process, the rest must be of no use.
+// Makes every call of the host through it: nearly all kill the process, the rest must be of no use.
 static void host_call_numbered(long number) {
   const long result = host_call(number, 0, 0, 0, 0, 0, 0);
   if (number == SYS_getpid || number == SYS_getuid || number == SYS_socket || number == SYS_open ||

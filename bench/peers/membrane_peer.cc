@@ -22,7 +22,8 @@
 
 #include "base/leb128.h"
 #include "bench/programs.h"
-#include "engine/instance.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
 #include "engine/native/runtime.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
@@ -68,7 +69,7 @@ Result<uint64_t> call(Compiled module, std::span<const engine::Value> arguments)
 template <typename Parsed>  // std::expected<wasm::Module, …>
 Compiled compiled(Parsed parsed, engine::Tier tier) {
   if (!parsed) return nullptr;
-  auto made = engine::CompiledModule::compile(std::move(*parsed), {}, tier);
+  auto made = engine::compile_module(std::move(*parsed), {}, tier);
   return made ? *made : nullptr;
 }
 
@@ -143,7 +144,7 @@ void compile(std::istream& words, engine::Tier tier) {
   auto module = wasm::decode(std::move(bytes));
   if (!module) return refuse(module.error().message);
   const double decoded = now();
-  auto made = engine::CompiledModule::compile(std::move(*module), {}, tier);
+  auto made = engine::compile_module(std::move(*module), {}, tier);
   if (!made) return refuse(made.error().message);
   const double end = now();
   answer({end - begin, decoded - begin, end - decoded, static_cast<double>((*made)->native_code_bytes())});
@@ -158,8 +159,7 @@ void find_cached(std::istream& words) {
   if (!cache) return refuse(cache.error().message);
   const auto make = [&] {
     auto module = wasm::decode(bytes);
-    return module &&
-           engine::CompiledModule::compile(std::move(*module), {}, engine::Tier::kCompiler, &*cache);
+    return module && engine::compile_module(std::move(*module), {}, engine::Tier::kCompiler, &*cache);
   };
   if (!make()) return refuse("cannot be compiled");
   const double begin = now();

@@ -25,7 +25,7 @@ using linux::GrantedEntry;
 using linux::GrantedRequest;
 using linux::HostFile;
 
-constexpr size_t kMostListed = 100'000;  // entries of one directory, in memory while they are told
+constexpr size_t kMostListed = 100'000;  // entries of one directory, in memory while they are listed
 
 int errno_of(Errno code) {
   switch (code) {
@@ -54,7 +54,7 @@ class DirectoryBroker::Served {
   enum Bound : uint8_t { kMaxFile, kMaxTotal, kMaxFiles, kBytesIn, kBytesOut, kBounds };
   static constexpr std::array<const char*, kBounds> kNames = {"max_file", "max_total", "max_files",
                                                               "bytes_in", "bytes_out"};
-  // How often a request came to it. Any thread.
+  // How many requests reached it. Any thread.
   [[nodiscard]] uint64_t reached(size_t bound) const { return reached_[bound]; }
 
   Served(const policy::FsGrant& grant, policy::Budget& budget)
@@ -93,10 +93,10 @@ class DirectoryBroker::Served {
     policy.fs.front().links = true;  // the kernel process follows them itself, in the sandbox's own files
     return policy;
   }
-  // A request as it came, taken apart.
+  // A parsed request.
   struct Request {
     GrantedRequest head;
-    std::string path, other;  // as the grant has them
+    std::string path, other;  // in the form of the grant
     std::string_view bytes;
   };
   struct Answer {
@@ -129,7 +129,7 @@ class DirectoryBroker::Served {
     answer.head.bytes = static_cast<uint32_t>(answer.bytes.size());
     std::string told(reinterpret_cast<const char*>(&answer.head), sizeof answer.head);
     told += answer.bytes;
-    // The kernel process waits for it: there is room, or it is none of ours.
+    // The kernel process is waiting for the answer, so there is room, or the socket is not ours.
     return ::send(ours_.number(), told.data(), told.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
            static_cast<ssize_t>(told.size());
   }
@@ -151,14 +151,14 @@ class DirectoryBroker::Served {
     request.bytes = message.substr(size_t{head.path_bytes} + head.other_bytes);
     return request;
   }
-  // The broker refuses ".." and what else is no path.
+  // The broker refuses ".." and anything else that is not a path.
   [[nodiscard]] std::string below(std::string_view path) const {
     const std::string& guest = policy_.fs.front().guest;
     if (path.empty()) return guest;
     return (guest.ends_with('/') ? guest : guest + "/") + std::string(path);
   }
 
-  // What has been done is told as a use of the directory, but for looking at itself.
+  // Reports an operation as a use of the directory, except for looking at the directory itself.
   void note_use(const Request& request, const Answer& answer) {
     const GrantedAct act = request.head.act;
     if (act == GrantedAct::kClose || act == GrantedAct::kSync || act == GrantedAct::kRoom) return;
@@ -199,7 +199,7 @@ class DirectoryBroker::Served {
   std::array<std::atomic<uint64_t>, kBounds> reached_ = {};
   HostFile ours_, theirs_;
   std::string listed_path_;
-  std::vector<host::FileInfo> listed_;  // of a list that is told in parts
+  std::vector<host::FileInfo> listed_;  // of a list that is sent in parts
   struct Use {
     bool any = false;
     uint64_t bytes_in = 0, bytes_out = 0;
@@ -240,8 +240,7 @@ HostResult<void> DirectoryBroker::Served::look(const Request& request, Answer& a
       const auto status = head.file != 0 ? broker_.file_status(head.file) : broker_.path_status(request.path);
       if (!status) return std::unexpected(status.error());
       tell(*status, answer.head);
-      if (head.file != 0 && head.path_bytes == 0)
-        return {};  // of an open file whose name is gone none are known
+      if (head.file != 0 && head.path_bytes == 0) return {};  // unknown for an open file without a name
       const auto mode = broker_.path_permissions(request.path);
       if (!mode) return std::unexpected(mode.error());
       answer.head.mode = *mode;
@@ -319,8 +318,8 @@ Result<std::unique_ptr<DirectoryBroker>> DirectoryBroker::create(const std::vect
   for (const policy::FsGrant& grant : grants) {
     std::error_code error;
     if (!std::filesystem::is_directory(grant.host, error))
-      return fail(ErrorCode::kNotFound, grant.host + " is no directory",
-                  "A Linux sandbox is granted directories: name one that is there.");
+      return fail(ErrorCode::kNotFound, grant.host + " is not a directory",
+                  "A Linux sandbox is granted directories: name an existing one.");
     auto served = std::make_unique<Served>(grant, budget);
     if (!served->is_readable())
       return fail(ErrorCode::kUnavailable, grant.host + " cannot be opened",

@@ -1,7 +1,8 @@
-// Serves directories of this machine to a Linux sandbox (linux/granted/): each request of its kernel process is decided and done by the files
-// of the broker (host/files/), which open paths beneath the directory and hold the grant's bounds. The kernel process gets no descriptor.
+// Serves directories of this machine to a Linux sandbox (linux/granted/): the files of the broker
+// (host/files/) decide and perform each request of its kernel process. They open paths beneath the directory
+// and enforce the grant's bounds. The kernel process gets no descriptor.
 //
-// All that the kernel process says is foreign data. Threads: one for each directory.
+// Everything that the kernel process sends is foreign data. Threads: one for each directory.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@ namespace membrane::computers {
 
 class DirectoryBroker {
  public:
-  // Starts no thread. `budget` pays for bytes; it is borrowed. Errors: kNotFound for a directory that is not there.
+  // Starts no thread. `budget` pays for bytes; it is borrowed. Errors: kNotFound for a missing directory.
   static Result<std::unique_ptr<DirectoryBroker>> create(const std::vector<policy::FsGrant>& grants,
                                                          policy::Budget& budget);
   ~DirectoryBroker();  // as end()
@@ -34,9 +35,10 @@ class DirectoryBroker {
   [[nodiscard]] std::vector<linux::MountedDirectory> mounts() const;
   void begin();
   void end();
-  // Adds the bounds that requests came to, to limits_reached. Until end().
+  // Adds the limits that requests reached to limits_reached. Until end().
   void tell(sandbox::Report& report) const;
-  // Which directories were used since this was asked last: a line of host calls for each that was read, and for each that was written.
+  // The directories used since the last call: one host call line for each that was read, and for each that
+  // was written.
   void tell_uses(sandbox::Report& report);
 
  private:

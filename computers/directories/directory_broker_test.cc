@@ -1,4 +1,4 @@
-// The owner's side of granted directories. The test says what a kernel process would, and worse.
+// The owner's side of granted directories. The test plays a kernel process, including a hostile one.
 #include "computers/directories/directory_broker.h"
 
 #include <gtest/gtest.h>
@@ -229,7 +229,7 @@ TEST_F(DirectoryBrokerTest, ListsADirectoryOfManyFiles) {
   EXPECT_EQ(count, 11'000u);
 }
 
-// None loses what it has: the one that there is no room for keeps its name.
+// No node loses its file: the one for which there is no room keeps its name.
 TEST_F(DirectoryBrokerTest, OpenFilesKeepTheirBytesWithoutTheirNames) {
   open(policy::FsMode::kWrite);
   const linux::NodeRef root =
@@ -266,7 +266,7 @@ TEST_F(DirectoryBrokerTest, AMappingShowsWhatTheHostHasWrittenSince) {
   EXPECT_EQ(mapped(), "longer text");
 }
 
-// A guest may keep mapping a file as it was before each of many changes.
+// A guest may map a file as it was before each of many changes.
 TEST_F(DirectoryBrokerTest, CopiesOfMappedFilesCountAsLongAsTheyAreMapped) {
   open(policy::FsMode::kWrite);
   const auto copied = std::make_shared<uint64_t>(0);

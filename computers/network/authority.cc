@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kHttp("\x08http/1.1", 9);  // as ALPN lists protocols
 constexpr long kVersion3 = 2;                         // of X.509, counted from 0
 
-// Each is made by a table that stays loaded.
+// Each object is made from a table that stays loaded.
 template <typename T, auto kFree>
 struct Free {
   void operator()(T* of) const { ((*openssl())->*kFree)(of); }
@@ -47,10 +47,10 @@ Result<uint64_t> random_number() {
   return number >> 1 | 1;  // positive as a signed number, and not 0
 }
 
-// What differs between an authority's certificate and a server's.
+// The differences between an authority's certificate and a server's.
 struct Wanted {
   std::string name;         // CN
-  EVP_PKEY* key = nullptr;  // that it is for
+  EVP_PKEY* key = nullptr;  // the key that it certifies
   X509* issuer = nullptr;   // null: itself
   EVP_PKEY* signer = nullptr;
   time_t ends = 0;
@@ -115,7 +115,7 @@ Result<std::shared_ptr<SSL_CTX>> make_context(X509* certificate, EVP_PKEY* key) 
   const OpenSslApi& api = **openssl();
   std::shared_ptr<SSL_CTX> made(api.context_new(api.server_method()), api.context_free);
   if (made == nullptr) return failed("begin with TLS");
-  // A connection begins anew each time, and once.
+  // Sessions are not resumed.
   api.context_set_options(made.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   api.context_control(made.get(), SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
   api.context_control(made.get(), SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, nullptr);
@@ -152,7 +152,7 @@ Authority::Authority(std::function<time_t()> now)
 
 Authority::~Authority() = default;
 
-// With a certificate that is good for long enough. Under the mutex.
+// Returns one whose certificate is valid for long enough. Under the mutex.
 Result<Authority::State*> Authority::state() {
   const time_t now = now_();
   if (!guarded_->state) {

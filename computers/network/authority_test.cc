@@ -14,7 +14,7 @@ namespace {
 
 using linux::HostFile;
 
-// A program and the authority, at the ends of a connection.
+// A program and the authority, at the two ends of a connection.
 struct Ends {
   std::unique_ptr<Stop> stop = Stop::create().value();
   HostFile programs;
@@ -28,7 +28,7 @@ struct Ends {
   }
 };
 
-// Why the program did not take the certificate for `host`, when it trusts these; "" when it did.
+// The reason why a program that trusts these did not accept the certificate for `host`; "" when it did.
 std::string error_of_program(Authority& authority, const std::string& host, const std::string& trusted) {
   Ends ends;
   const std::jthread serving([&] {

@@ -17,10 +17,10 @@ constexpr uint64_t kHiddenHelloExtensions[] = {0xfe0d, 0xffce};  // encrypted_cl
 constexpr size_t kRandomBytes = 32, kMostNameBytes = 253;
 
 std::unexpected<Error> malformed(const char* what) {
-  return fail(ErrorCode::kInvalidInput, std::string("the connection begins with no TLS: ") + what);
+  return fail(ErrorCode::kInvalidInput, std::string("the connection does not begin with TLS: ") + what);
 }
 
-// Reads numbers in network order, and parts whose lengths stand before them. What is missing makes is_sound() false.
+// Reads numbers in network order, and parts preceded by their lengths. Missing bytes make is_sound() false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -44,13 +44,13 @@ class Reader {
   bool is_sound_ = true;
 };
 
-// The handshake's first message, put together from its records; nothing while some is missing.
+// The handshake's first message, assembled from its records; nothing while part of it is missing.
 Result<std::optional<std::string>> message_of(std::string_view bytes) {
   std::string message;
   for (;;) {
     if (message.size() >= kMessageHeadBytes) {
       Reader head(message);
-      if (head.number(1) != kClientHello) return malformed("its first message is no ClientHello");
+      if (head.number(1) != kClientHello) return malformed("its first message is not a ClientHello");
       const size_t length = head.number(3);
       if (length > kMostHelloBytes) return malformed("its first message is too long");
       if (message.size() >= kMessageHeadBytes + length) return message.substr(kMessageHeadBytes, length);
@@ -61,7 +61,7 @@ Result<std::optional<std::string>> message_of(std::string_view bytes) {
     Reader record(bytes);
     record.take(3);
     const size_t length = record.number(2);
-    if (length == 0 || length > kMostRecordBytes) return malformed("a record has no length of one");
+    if (length == 0 || length > kMostRecordBytes) return malformed("a record has an invalid length");
     if (bytes.size() < kRecordHeadBytes + length) return std::optional<std::string>();
     message += record.take(length);
     bytes.remove_prefix(kRecordHeadBytes + length);
@@ -79,19 +79,19 @@ Result<std::string> name_in(std::string_view extension) {
   while (!list.is_empty()) {
     const size_t type = list.number(1);
     const std::string_view text = list.part(2);
-    // Another kind of name has no meaning that anybody agrees on, so a server might take it for its own.
+    // Another kind of name has no agreed meaning, so a server might take it to be its own.
     if (type != kHostName || !name.empty() || text.empty() || text.size() > kMostNameBytes)
-      return malformed("its server's name is none");
+      return malformed("its server name is invalid");
     name = lower_case(text);
   }
   if (!outer.is_sound() || !outer.is_empty() || !list.is_sound())
-    return malformed("its server's name is cut off");
+    return malformed("its server name is cut off");
   for (const char each : name)
-    if (!is_name_character(each)) return malformed("its server's name is none");
+    if (!is_name_character(each)) return malformed("its server name is invalid");
   return name;
 }
 
-// Of a whole ClientHello, without its message's head.
+// Parses a whole ClientHello, without its message header.
 Result<std::string> name_in_hello(std::string_view message) {
   Reader hello(message);
   hello.take(2 + kRandomBytes);
@@ -107,8 +107,9 @@ Result<std::string> name_in_hello(std::string_view message) {
     const std::string_view extension = extensions.part(2);
     if (!extensions.is_sound()) break;
     if (std::ranges::find(kHiddenHelloExtensions, type) != std::end(kHiddenHelloExtensions))
-      return fail(ErrorCode::kDenied,
-                  "the program hides whom it means from all but the server (encrypted_client_hello)");
+      return fail(
+          ErrorCode::kDenied,
+          "the program hides the server's name from everybody but the server (encrypted_client_hello)");
     if (type != kServerNameExtension) continue;
     if (name) return malformed("it names its server twice");
     MEMBRANE_ASSIGN(name, name_in(extension));
@@ -145,7 +146,7 @@ Status HelloWatch::take(std::string_view bytes) {
     has_changed_cipher_ = has_changed_cipher_ || type_ == kChangeCipherRecord;
     if (type_ == kHandshakeRecord) {
       Status taken = take_handshake(part);
-      // It may be of TLS 1.2, and encrypted.
+      // In TLS 1.2 it may be encrypted.
       is_over_ = is_over_ || (!taken && has_changed_cipher_ && taken.error().code != ErrorCode::kDenied);
       if (!taken && !is_over_) return taken;
     } else {
@@ -155,7 +156,8 @@ Status HelloWatch::take(std::string_view bytes) {
   return {};
 }
 
-// Up to the first message that is no ClientHello: all that follows it is encrypted, or begins no connection.
+// Up to the first message that is not a ClientHello: everything after it is encrypted, or begins no
+// connection.
 Status HelloWatch::take_handshake(std::string_view part) {
   message_ += part;
   while (!message_.empty()) {
@@ -169,7 +171,7 @@ Status HelloWatch::take_handshake(std::string_view part) {
     MEMBRANE_ASSIGN(const std::string name,
                     name_in_hello(std::string_view(message_).substr(kMessageHeadBytes, length)));
     if (name != name_ || ++hellos_ > kMostHellos)
-      return fail(ErrorCode::kDenied, "the program says to the server that it means another");
+      return fail(ErrorCode::kDenied, "the program names another server in a second ClientHello");
     message_.erase(0, kMessageHeadBytes + length);
   }
   return {};

@@ -1,4 +1,5 @@
-// Bytes with which a guest begins a connection: whatever they are, they are read or refused, and no less of them is complete.
+// Bytes with which a guest begins a connection: they are parsed or refused, and no prefix of them gives
+// another result.
 #include "computers/network/client_hello.h"
 
 #include <cstdint>
@@ -11,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!whole) return 0;
   if (*whole && (*whole)->size() > 253) std::abort();
   const auto less = server_name_of(bytes.substr(0, size / 2));
-  if (!less) std::abort();                                    // what may go on well has begun well
+  if (!less) std::abort();                                    // what may continue well has begun well
   if (*less && (!*whole || **less != **whole)) std::abort();  // and once there, the name stays
   if (!*whole) return 0;
   membrane::computers::HelloWatch at_once(**whole), in_pieces(**whole);

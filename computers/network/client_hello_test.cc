@@ -60,7 +60,7 @@ TEST(ClientHello, RefusesASecondNameOfAnyKind) {
   }
 }
 
-// Whether all of it may go to example.org, whatever pieces it comes in.
+// Whether all of it may go to example.org, in whatever pieces it comes.
 bool passes(const std::string& bytes) {
   bool is_alike = true, passes = false;
   for (const size_t piece : {bytes.size(), size_t{1}, size_t{7}}) {
@@ -83,7 +83,7 @@ TEST(HelloWatch, HoldsASecondHelloToTheFirstOnesName) {
   EXPECT_FALSE(passes(first + change + other));
   EXPECT_FALSE(passes(first + first + first));
   EXPECT_FALSE(passes(in_records(hello_message("example.org") + hello_message("evil.org"), 100)));
-  // Of TLS 1.2 it is another message that comes next, and then what is encrypted.
+  // In TLS 1.2 another message follows, and then encrypted data.
   const std::string alert("\x15\x03\x03\0\2\1\x5a", 7), finished("\x16\x03\x03\0\5\1\xff\xff\xff\xff", 10);
   EXPECT_FALSE(passes(first + alert + other));
   EXPECT_FALSE(passes(first + finished));

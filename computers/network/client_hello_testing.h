@@ -1,4 +1,4 @@
-// ClientHellos for tests: as short as they can be.
+// ClientHellos for tests, as short as possible.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ inline std::string server_name_entry(char type, std::string_view name) {
   return std::string(1, type) + sized(2, name);
 }
 
-// The handshake's message, without its record. `names`: how often the extension stands in it. `first`: extensions before it.
+// The handshake message, without its record. `names`: how often the extension occurs. `first`: extensions
+// before it.
 inline std::string hello_message(const std::optional<std::string>& name, int names = 1,
                                  const std::string& first = "") {
   std::string extensions = first;

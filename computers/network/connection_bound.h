@@ -1,4 +1,5 @@
-// How many connections the gateways of several sandboxes may have open together: each takes a thread and two descriptors of their owner.
+// Limits the connections that the gateways of several sandboxes may have open together: each takes a thread
+// and two descriptors of their owner.
 //
 // Threads: any.
 #pragma once
@@ -13,7 +14,7 @@ class ConnectionBound : public std::enable_shared_from_this<ConnectionBound> {
  public:
   explicit ConnectionBound(size_t most) : most_(most) {}
 
-  // One connection's, until the last copy goes; null when there is none left.
+  // A connection's slot, until the last copy is destroyed; null when none is left.
   [[nodiscard]] std::shared_ptr<const void> take() {
     for (size_t used = used_; used < most_;)
       if (used_.compare_exchange_weak(used, used + 1))

@@ -17,7 +17,7 @@
 #include "host/dispatch.h"
 #include "host/egress/granted_addresses.h"
 #include "linux/network/reachable.h"
-#include "sandbox/telling.h"
+#include "sandbox/report_building.h"
 
 namespace membrane::computers {
 namespace {
@@ -41,7 +41,7 @@ constexpr std::string_view kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 constexpr std::string_view kDecodeError("\x15\x03\x03\x00\x02\x02\x32", 7);
 constexpr std::string_view kInternalError("\x15\x03\x03\x00\x02\x02\x50", 7);
 
-// A grant made ready.
+// A compiled grant.
 struct Rule : host::HttpRule {
   std::vector<policy::Cidr> addresses;
 };
@@ -73,14 +73,14 @@ struct Gateway::Rules {
                                                    host::Secrets secrets) {
     auto made = std::make_shared<Rules>();
     made->grants = std::move(grants);
-    // It is asked by one thread at a time.
+    // One thread at a time uses it.
     made->secrets = [of = std::move(secrets),
                      mutex = std::make_shared<std::mutex>()](const std::string& name) {
       const std::scoped_lock lock(*mutex);
       return of(name);
     };
     for (policy::HttpGrant& each : made->grants) {
-      each.max_redirects = 0;  // programs follow them themselves, and ask again
+      each.max_redirects = 0;  // programs follow redirects themselves
       MEMBRANE_ASSIGN(auto url, policy::UrlGrant::parse(each.url));
       Rule rule{{each, std::move(url)}, {}};
       for (const std::string& text : each.addresses) {
@@ -112,20 +112,21 @@ struct Gateway::Rules {
       return rule.url.url().scheme == scheme && rule.url.url().port == url.port && rule.url.allows_host(url);
     });
   }
-  // Whether what programs encrypt for the host is decrypted, and held to its grants: one of them is of requests alone.
+  // Whether the host's encrypted traffic is decrypted and held to its grants, because one of them covers
+  // requests only.
   [[nodiscard]] bool decrypts(const policy::Url& url) const {
     return std::ranges::any_of(all, [&](const Rule& rule) {
       return rule.url.url().scheme == "https" && rule.url.url().port == url.port &&
              rule.url.allows_host(url) && !rule.allows(kTunnel);
     });
   }
-  // The addresses of the rule that grants it; nullptr: none does.
+  // The addresses of the rule that grants it; nullptr if none does.
   [[nodiscard]] const std::vector<std::string>* grants_use(const Use& use) const {
     if (use.method == kTunnel && decrypts(use.url)) return nullptr;
     const auto rule = find_rule(all, use.method, use.url, false);
     return rule ? &(*rule)->words.addresses : nullptr;
   }
-  // A program's "localhost" is an address by the time that it connects.
+  // By the time it connects, a program's "localhost" is an address.
   [[nodiscard]] std::string name_of(const std::string& host, uint16_t port) const {
     if (std::ranges::find(kThisMachine, host) == std::end(kThisMachine)) return host;
     const auto is_granted = [&](std::string_view name) {
@@ -203,8 +204,8 @@ Status Gateway::set_grants(std::vector<policy::HttpGrant> grants, host::Secrets 
 Status Gateway::tell_hosts() {
   const std::scoped_lock lock(telling_);
   const auto rules = this->rules();
-  // Without OpenSSL there is none, and each connection that needs it is refused with the reason.
-  // Nor where nothing is dialled: what a program does then is the same each time.
+  // Without OpenSSL there is none, and each connection that needs it is refused with the reason. Nor is there
+  // one where nothing is dialled: a program then behaves the same each time.
   const bool has_one = !only_looks_ && needs_authority(rules->grants);
   told_certificate_ = has_one ? authority_->certificate().value_or("") : "";
   const std::string hosts = linux::Reachable::to_text(rules->hosts());
@@ -217,11 +218,11 @@ Status Gateway::tell_hosts() {
   if (!file || hosts.size() > linux::NetworkGreeting::kMostHostsBytes ||
       pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       !linux::send_message(ours_.number(), std::as_bytes(std::span(&greeting, 1)), std::span(&descriptor, 1)))
-    return fail(ErrorCode::kUnavailable, "the sandbox cannot be told which hosts it reaches");
+    return fail(ErrorCode::kUnavailable, "the list of reachable hosts cannot be passed to the sandbox");
   return {};
 }
 
-// The authority's certificate is another one each day.
+// The authority's certificate changes every day.
 Status Gateway::tell_hosts_again_if_due() {
   MEMBRANE_ASSIGN(const std::string certificate, authority_->certificate());
   {
@@ -234,7 +235,7 @@ Status Gateway::tell_hosts_again_if_due() {
 // -- what the kernel process says -------------------------------------------------------------------------------------
 
 void Gateway::listen() {
-  constexpr size_t kMostWaiting = 10'000;  // of a kernel process that goes on after the end
+  constexpr size_t kMostWaiting = 10'000;  // from a kernel process that continues after the end
   for (size_t late = 0; late < kMostWaiting; late += stop_->is_set() ? 1 : 0) {
     std::array<pollfd, 2> looked = {{{ours_.number(), POLLIN, 0}, {stop_->descriptor(), POLLIN, 0}}};
     if (::poll(looked.data(), looked.size(), -1) < 0) {
@@ -250,13 +251,13 @@ void Gateway::listen() {
       break;
     take(message, std::move(socket));
   }
-  // Or the kernel process is gone: then its connections' other ends are, too.
+  // Or the kernel process is gone, and so are its connections' other ends.
   remove_connections(true);
   is_over_ = true;
 }
 
 void Gateway::remove_connections(bool all) {
-  std::list<Connection> removed;  // which wait for their threads as they go
+  std::list<Connection> removed;  // whose destructors wait for their threads
   const std::scoped_lock lock(mutex_);
   for (auto at = connections_.begin(); at != connections_.end();) {
     const auto each = at++;
@@ -313,9 +314,9 @@ void Gateway::refused_for_many(const linux::NetworkMessage& message, const std::
   sandbox::HostCallRecord record;
   record.name = kConnect;
   record.arguments = text_of(host, message.port);
-  const HostError error = {Errno::kBudget,
-                           "Sandboxes of this owner have " + std::to_string(connections_bound_->most()) +
-                               " connections open, which is the most. Close those that are idle."};
+  const HostError error = {Errno::kBudget, "Sandboxes of this owner have " +
+                                               std::to_string(connections_bound_->most()) +
+                                               " connections open, which is the limit. Close idle ones."};
   note(std::move(record), &error);
 }
 
@@ -343,7 +344,8 @@ void Gateway::end_use(Connection& connection) {
 
 std::optional<HostError> Gateway::why_cut(const Connection& connection) const {
   if (!connection.stop->is_set() || stop_->is_set()) return std::nullopt;
-  return HostError{Errno::kCancelled, "The policy grants it no more, so the connection was cut.", "", true};
+  return HostError{Errno::kCancelled, "The policy no longer grants it, so the connection was closed.", "",
+                   true};
 }
 
 HostResult<void> Gateway::pay_call() {
@@ -353,7 +355,7 @@ HostResult<void> Gateway::pay_call() {
 
 namespace {
 
-// The beginning of a connection, as far as its ClientHello goes, and the name in it.
+// The beginning of a connection, up to its ClientHello, and the name in it.
 struct Hello {
   std::string bytes, server_name;
 };
@@ -365,7 +367,7 @@ HostResult<Hello> read_hello(SocketStream& stream) {
     auto name = server_name_of(hello.bytes);
     if (!name)
       return host::refuse(name.error().code == ErrorCode::kDenied ? Errno::kAccess : Errno::kProtocol,
-                          "What the program says to the server is refused: " + name.error().message + ".");
+                          "The TLS handshake of the program is refused: " + name.error().message + ".");
     if (*name) {
       hello.server_name = **std::move(name);
       return hello;
@@ -373,7 +375,7 @@ HostResult<Hello> read_hello(SocketStream& stream) {
     const size_t got = stream.read(piece);
     if (got == 0)
       return host::refuse(Errno::kConnection,
-                          "The program ended the connection before it said whom it means.");
+                          "The program closed the connection before it named its server.");
     hello.bytes.append(piece.data(), got);
   }
 }
@@ -401,10 +403,9 @@ HostResult<Gateway::Heard> Gateway::hear(const std::string& host, uint16_t port,
   record.arguments = url->origin();
   record.decided_by = {url->text()};
   if (hello->server_name != url->host && !(url->address && hello->server_name.empty()))
-    return host::refuse(Errno::kAccess, "The connection is to " + url->host +
-                                            ", and the program says to the server that it means " +
-                                            (hello->server_name.empty() ? "nobody" : hello->server_name) +
-                                            ".");
+    return host::refuse(Errno::kAccess,
+                        "The connection is to " + url->host + ", but the program's TLS handshake names " +
+                            (hello->server_name.empty() ? "nobody" : hello->server_name) + ".");
   return Heard{*std::move(hello), *std::move(url)};
 }
 
@@ -415,7 +416,7 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const Heard& heard
   const auto rule = find_rule(rules->all, kTunnel, url, false);
   if (!rule) return std::unexpected(rule.error());
   if (rules->decrypts(url))
-    return host::refuse(Errno::kCancelled, "The policy grants other requests of the host than it did.");
+    return host::refuse(Errno::kCancelled, "The policy now grants other requests of this host.");
   const Stop& stop = *connection.stop;
   const host::Deadline deadline = host::Deadline(budget_, &stop.is_set()).within((*rule)->words.timeout_ms);
   auto addresses = url.address ? HostResult<std::vector<policy::Address>>(std::vector{*url.address})
@@ -432,14 +433,15 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const Heard& heard
 }
 
 HostResult<std::unique_ptr<Stream>> Gateway::decrypt(const Heard& heard, SocketStream& stream) {
-  // Before the program needs it; what it has read of older ones is good still.
+  // Renewed before the program needs it; older certificates that it has read are still valid.
   if (const Status told = tell_hosts_again_if_due(); !told) return std::unexpected(error_of(told.error()));
   const auto context = authority_->context_for(heard.url.host);
   if (!context) return std::unexpected(error_of(context.error()));
   return TlsStream::accept(stream, heard.hello.bytes, *context);
 }
 
-// Of a connection whose requests are decrypted, the report has the requests, and the connection only where it failed.
+// For a connection whose requests are decrypted, the report lists the requests, and the connection only if it
+// failed.
 void Gateway::serve_tls(Connection& connection, const std::string& host, uint16_t port,
                         SocketStream& stream) {
   const auto began = Clock::now();
@@ -549,7 +551,7 @@ void Gateway::note(sandbox::HostCallRecord record, const HostError* error) {
   size_t bytes = record.arguments.size() + record.reason.size() + record.grant.size();
   for (const std::string& each : record.decided_by) bytes += each.size();
   const std::scoped_lock lock(mutex_);
-  // Of a look-up that is refused, a program asks for one kind of address after the other.
+  // After a refused look-up, a program asks for the other kind of address.
   if (record.name == kLookUp && std::ranges::any_of(account_.calls, [&](const sandbox::HostCallRecord& each) {
         return each.name == kLookUp && each.arguments == record.arguments;
       }))

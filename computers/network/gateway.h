@@ -1,4 +1,4 @@
-// What lies at the other end of a Linux sandbox's network (linux/network/): the owner's side, which decides and dials.
+// The other end of a Linux sandbox's network (linux/network/): the owner's side, which decides and dials.
 //
 //   kernel process ──a connection, and which host it is for──► Gateway ─┬─ HTTP: each request is read, decided and sent by the egress
 //                                                                       │  (host/egress/), with the grant's headers and secrets
@@ -8,15 +8,17 @@
 //                                                                           └─ else the host must be granted for CONNECT; bytes go
 //                                                                              to and fro
 //
-// Where a host has grants of both kinds, its requests are decrypted and held to them: a tunnel would be more than the narrower ones say.
+// If a host has grants of both kinds, its requests are decrypted and held to them: a tunnel would allow more
+// than the narrower grants.
 //
-// Hosts are resolved here, and every address is checked as the egress does it. A program that speaks plain HTTP to a port that is
-// granted as https has it encrypted here. Refusals: HTTP gets 403 with cause and fix, TLS an alert (access_denied). Each request and each
-// connection is a line of the report, as the other kind's host calls are.
+// Hosts are resolved here, and every address is checked as in the egress. Plain HTTP to a port that is
+// granted as https is encrypted here. Refusals: HTTP gets 403 with cause and fix, TLS an alert
+// (access_denied). Each request and each connection is a line of the report, like the other kind's host
+// calls.
 //
-// All that the kernel process says is foreign data.
+// Everything that the kernel process sends is foreign data.
 //
-// Threads: one of its own, and one for each connection. Its members may be called from any.
+// Threads: one of its own, and one for each connection. Any thread may call its members.
 #pragma once
 
 #include <atomic>
@@ -49,60 +51,63 @@ struct GatewayOptions {
   policy::Limits limits;               // host_calls, bytes_in, bytes_out, memory_bytes
   host::Secrets secrets = nullptr;     // null: the environment's
   host::Resolver* resolver = nullptr;  // borrowed; null: the system's
-  // Shared with other sandboxes of the same task; null: of its own, by `limits`.
+  // Shared with other sandboxes of the same task; null: its own, from `limits`.
   std::shared_ptr<policy::Budget> budget = nullptr;
-  // Of connections, shared with other sandboxes of the same owner; null: kMostConnections alone.
+  // The limit on connections, shared with other sandboxes of the same owner; null: kMostConnections only.
   std::shared_ptr<ConnectionBound> connections = nullptr;
-  bool only_looks = false;  // nothing is dialled: was_asked() is what its owner wants to know
-  // That its programs trust; null: one of its own.
+  bool only_looks = false;  // nothing is dialled: the owner only needs was_asked()
+  // The authority that its programs trust; null: one of its own.
   std::shared_ptr<Authority> authority = nullptr;
-  // The kernel process will be forked from this one, and must not have the authority's keys in its memory: greet() is called after that.
+  // The kernel process will be forked from this one, and must not have the authority's keys in its memory:
+  // call greet() after that.
   bool greets_later = false;
 };
 
 class Gateway {
  public:
   static constexpr size_t kMostConnections = 128;
-  static constexpr uint64_t kMostBodyBytes = 64u << 20;  // of requests, of all connections together
+  static constexpr uint64_t kMostBodyBytes = 64u << 20;  // request bodies, of all connections together
   static constexpr uint64_t kMostAnswerBytes =
-      256u << 20;  // that are held, of all connections together, and no more than limits.memory
+      256u << 20;  // held bytes, of all connections together, at most limits.memory
 
-  // Starts no thread. Errors: kInvalidArgument for a grant that is none, kUnsupported without libcurl, kUnavailable.
+  // Starts no thread. Errors: kInvalidArgument for an invalid grant, kUnsupported without libcurl,
+  // kUnavailable.
   static Result<std::unique_ptr<Gateway>> create(GatewayOptions options);
   ~Gateway();  // as end()
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
 
-  // Tells the kernel process which hosts are reachable and what is to be trusted, before it gets the socket. Errors: kUnavailable.
+  // Tells the kernel process which hosts are reachable and what to trust, before it gets the socket. Errors:
+  // kUnavailable.
   Status greet() { return tell_hosts(); }
   // The kernel process's end of the socket (LiveSpec::network), until begin().
   [[nodiscard]] int socket() const { return theirs_.number(); }
   void begin();
-  // Ends all connections, after all that the kernel process has said was taken; what take_account() says is whole then.
+  // Ends all connections once all messages of the kernel process were read; take_account() is complete then.
   void end();
-  // Whether a program has asked for anything beyond its sandbox: a connection, or the address of a name that is not granted. After
-  // end(), of all that it did before.
+  // Whether a program has asked for anything beyond its sandbox: a connection, or the address of a name that
+  // is not granted. After end(), this covers everything that it did before.
   [[nodiscard]] bool was_asked() const { return was_asked_; }
-  // The kernel process is gone: nothing comes any more.
+  // The kernel process is gone; no more messages come.
   [[nodiscard]] bool is_over() const { return is_over_; }
 
-  // What is granted from now on, on connections that there are, too: what they are in the middle of is cut, unless it would be granted
-  // to the same addresses still. Errors: as of create().
+  // Replaces the grants, also for existing connections: what they are doing is cut off, unless it is still
+  // granted to the same addresses. Errors: those of create().
   Status set_grants(std::vector<policy::HttpGrant> grants, host::Secrets secrets);
-  // What pays for all that its connections do; for the sandbox's directories, too.
+  // Pays for everything that its connections do, and for the sandbox's directories.
   [[nodiscard]] policy::Budget& budget() { return budget_; }
-  // The limits anew: a command begins.
+  // Resets the limits: a command begins.
   void renew(const policy::Limits& limits);
   struct Account {
     std::vector<sandbox::HostCallRecord> calls;
     uint64_t dropped = 0;  // more of them
   };
   Account take_account();
-  void tell(sandbox::Report& report);  // the account, as its host calls
+  void tell(sandbox::Report& report);  // adds the account as host calls
 
  private:
   struct Rules;
-  // What a connection is in the middle of; without a method, nothing.
+  // The operation of a connection in progress; without a method, none.
   struct Use {
     std::string method;
     policy::Url url;
@@ -111,7 +116,7 @@ class Gateway {
     Connection(std::unique_ptr<Stop> of, std::shared_ptr<const void> taken)
         : stop(std::move(of)), place(std::move(taken)) {}
     const std::unique_ptr<Stop> stop;
-    std::shared_ptr<const void> place;  // in the bound; the thread's to give back
+    std::shared_ptr<const void> place;  // slot in the bound; released by the thread
     Use use;                            // under mutex_
     std::jthread thread;
     std::atomic<bool> is_over = false;
@@ -127,10 +132,10 @@ class Gateway {
   void serve(Connection& connection, const std::string& host, uint16_t port, linux::HostFile socket);
   void serve_tls(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
   void serve_plain(Connection& connection, const std::string& host, uint16_t port, SocketStream& stream);
-  // HTTP over the stream until it ends.
+  // Serves HTTP over the stream until it ends.
   void serve_requests(Connection& connection, const Origin& origin, Stream& stream);
   host::HostResult<void> pay_call();
-  // A TLS connection whose program has said which server it means.
+  // A TLS connection whose program has named its server.
   struct Heard;
   host::HostResult<Heard> hear(const std::string& host, uint16_t port, SocketStream& stream,
                                sandbox::HostCallRecord& record);
@@ -142,7 +147,7 @@ class Gateway {
                                             const host::HttpEgress::MayHold& may_hold);
   void note(sandbox::HostCallRecord record, const host::HostError* error);
   std::shared_ptr<const Rules> rules();
-  // The rules that the use is held to, until there are others.
+  // The rules that apply to the use, until there are others.
   std::shared_ptr<const Rules> begin_use(Connection& connection, Use use);
   void end_use(Connection& connection);
   [[nodiscard]] std::optional<host::HostError> why_cut(const Connection& connection) const;
@@ -160,13 +165,13 @@ class Gateway {
   std::atomic<uint64_t> body_room_ = kMostBodyBytes, answer_room_;
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;
-  std::mutex telling_;  // of what follows; the kernel process hears of rules in their order. Before mutex_
+  std::mutex telling_;            // guards what follows; orders messages about rules. Locked before mutex_
   std::string told_certificate_;  // "" while no rule needs one
   std::mutex mutex_;              // of what follows
   std::shared_ptr<const Rules> rules_;
   Account account_;
   size_t account_bytes_ = 0;
-  std::list<Connection> connections_;  // added and removed by the listening thread alone
+  std::list<Connection> connections_;  // added and removed only by the listening thread
   std::jthread listener_;
 };
 

@@ -1,4 +1,5 @@
-// The owner's side of a sandbox's network, against servers on the loopback. The test says what a kernel process would, and worse.
+// The owner's side of a sandbox's network, against servers on the loopback. The test plays a kernel process,
+// including a hostile one.
 #include "computers/network/gateway.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ class Program {
       all.append(piece.data(), static_cast<size_t>(got));
     return all;
   }
-  // Up to and with these bytes; less at the end.
+  // Reads up to and including these bytes; less at the end.
   std::string read_until(std::string_view last) {
     std::string all;
     for (char byte = 0; !all.ends_with(last) && ::recv(socket_.number(), &byte, 1, 0) == 1;) all += byte;
@@ -73,7 +74,8 @@ class GatewayTest : public ::testing::Test {
   policy::HttpGrant& allow_connect(const std::string& host, const RawServer& server) {
     return allow({"CONNECT"}, "https://" + host + ":" + std::to_string(server.port()) + "/*");
   }
-  // One request, encrypted under what the sandbox is told to trust; "" where the connection cannot be made.
+  // One request, encrypted under the certificates that the sandbox is told to trust; "" if the connection
+  // fails.
   std::string encrypted(const std::string& host, const RawServer& server, const std::string& text,
                         const TlsClient::Wishes& wishes = {}) {
     return encrypted(host, server.port(), text, wishes);
@@ -109,7 +111,7 @@ class GatewayTest : public ::testing::Test {
     EXPECT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = port}, host, theirs.number()));
     return Program(HostFile(ends[0]));
   }
-  // To a server of echo_twice() that is granted as a whole; its first answer was read.
+  // Connected to a server of echo_twice() that is granted as a whole; its first answer was read.
   Program open_tunnel(const RawServer& server) {
     allow_connect("127.0.0.1", server);
     open();
@@ -147,7 +149,7 @@ std::string get(const RawServer& server, const std::string& host) {
   return "GET /a HTTP/1.1\r\nHost: " + host + ":" + std::to_string(server.port()) +
          "\r\nConnection: close\r\n\r\n";
 }
-// What it is sent comes back, with a word before it.
+// Returns what it is sent, preceded by a word.
 RawServer::Handler echo() {
   return [](RawConnection& connection, const std::string& bytes) { connection.send("echo:" + bytes); };
 }
@@ -298,7 +300,7 @@ TEST_F(GatewayTest, AnOwnersSandboxesShareABoundOfConnections) {
     EXPECT_FALSE(calls[0].allowed);
     EXPECT_TRUE(calls[0].reason.contains("1 connections open")) << calls[0].reason;
   }
-  // The idle one gives its place back once its thread has seen the end.
+  // The idle connection releases its slot once its thread has seen the end.
   std::string answer;
   while (answer.empty()) {
     Program program = connect("127.0.0.1", server.port());
@@ -321,7 +323,8 @@ TEST_F(GatewayTest, TakesAllThatWasSaidBeforeItEnds) {
 }
 
 TEST_F(GatewayTest, HandsAnEncryptedConnectionToItsHost) {
-  // The ClientHello has no end of a head: the server takes it once the program has ended its side.
+  // The ClientHello does not end like an HTTP head: the server handles it once the program has closed its
+  // side.
   const RawServer server(echo());
   allow_connect("example.test", server).addresses = {"127.0.0.1"};
   names_.addresses["example.test"] = "127.0.0.1";
@@ -354,7 +357,7 @@ TEST_F(GatewayTest, HoldsEncryptedRequestsToGrants) {
   EXPECT_EQ(call.error, "EACCES");
 }
 
-// Nobody listens at the port, and the program is told so inside its connection.
+// Nobody listens at the port; the program learns so inside its connection.
 TEST_F(GatewayTest, SendsEncryptedRequestsThatAreGranted) {
   const HostFile taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at = {
@@ -427,8 +430,7 @@ TEST_F(GatewayTest, TellsOfProgramsThatDoNotTrustIt) {
     EXPECT_EQ(call.error, "EPROTO");
   }
   EXPECT_TRUE(std::ranges::any_of(account.calls, [](const auto& each) {
-    return each.reason.contains(
-        "unknown ca; it has certificates of its own: give it /sys/membrane/ca.pem as one");
+    return each.reason.contains("unknown ca; it uses its own certificates: add /sys/membrane/ca.pem to them");
   }));
 }
 
@@ -572,7 +574,7 @@ TEST_F(GatewayTest, CutsAnAnswerThatIsGrantedNoMore) {
   EXPECT_EQ(only_call().error, "ECANCELED");
 }
 
-// Where secrets are hidden answers are whole, and so in the owner's memory.
+// Where secrets are hidden, answers are buffered whole in the owner's memory.
 TEST_F(GatewayTest, HoldsNoMoreOfAnswersThanItHasRoomFor) {
   constexpr size_t kBytes = 3u << 20;  // more than a socket takes
   const RawServer server([](RawConnection& connection, const std::string&) {
@@ -586,7 +588,7 @@ TEST_F(GatewayTest, HoldsNoMoreOfAnswersThanItHasRoomFor) {
   EXPECT_TRUE(slow.read_until("\r\n\r\n").starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 503 "));
   EXPECT_EQ(slow.read_all().size(), kBytes);
-  // It takes back its room once the connection is over, which the program is told before.
+  // Its room is released once the connection is over, which the program is told earlier.
   std::string answer;
   do answer = request("127.0.0.1", server, get(server, "127.0.0.1"));
   while (answer.starts_with("HTTP/1.1 503 "));
@@ -630,7 +632,7 @@ TEST_F(GatewayTest, TakesAHostileKernelProcess) {
   NetworkMessage too_long = {.event = NetworkEvent::kConnecting, .port = 1};
   too_long.host_bytes = 60000;
   EXPECT_TRUE(linux::send_message(kernel_.number(), std::as_bytes(std::span(&too_long, 1)), {}));
-  // After all this it still serves; then comes what is no message.
+  // After all this it still serves; then comes an invalid message.
   EXPECT_TRUE(request("127.0.0.1", server, get(server, "127.0.0.1")).starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(linux::send_message(kernel_.number(), std::as_bytes(std::span("x", 1)), {}));
 }

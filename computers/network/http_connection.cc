@@ -21,16 +21,16 @@ using host::HttpRequest;
 using host::HttpResponse;
 
 constexpr uint32_t kMostHeadBytes = 64u << 10;
-constexpr size_t kMostUnreadBytes = 128u << 10;  // a piece that the parser wants whole, such as a line
+constexpr size_t kMostUnreadBytes = 128u << 10;  // a piece that the parser needs whole, such as a line
 constexpr size_t kPieceBytes = 16u << 10;
 
-// Why a request is not handed on.
+// The reason for which a request is not forwarded.
 struct Refusal {
   int status = 400;
   std::string reason;
 };
 
-// Bytes of bodies that are held, of all connections together.
+// The bytes of bodies that are held, of all connections together.
 class Room {
  public:
   explicit Room(std::atomic<uint64_t>* left) : left_(left) {}
@@ -100,7 +100,7 @@ class HttpConnection {
   const Origin& origin_;
   const HttpService& service_;
   std::string unread_;
-  bool is_head_ = false, is_old_ = false, stays_open_ = true;  // of the request that is answered
+  bool is_head_ = false, is_old_ = false, stays_open_ = true;  // for the request being answered
   bool is_chunked_ = false;                                    // its answer
 };
 
@@ -121,7 +121,7 @@ std::optional<std::expected<void, Refusal>> HttpConnection::read_request(Parser&
       return std::unexpected(Refusal{431, "The request's head is too long."});
     if (error) return std::unexpected(Refusal{400, "The request is not HTTP/1.1: " + error.message() + "."});
     if (!room.grow_to(parser.get().body().size()))
-      return std::unexpected(Refusal{503, "Too many bytes of requests are on their way."});
+      return std::unexpected(Refusal{503, "Too many bytes of requests are in flight."});
     if (parser.is_done()) return std::expected<void, Refusal>();
     if (parser.is_header_done() && !was_told_to_continue && unread_.empty()) {
       was_told_to_continue = true;
@@ -136,7 +136,7 @@ std::optional<std::expected<void, Refusal>> HttpConnection::read_request(Parser&
   }
 }
 
-// Headers that are of the connection, which is this one.
+// Headers of the connection, which is this one.
 bool is_of_connection(std::string_view name) {
   static constexpr std::string_view kNames[] = {
       "host",    "connection", "content-length", "transfer-encoding", "keep-alive",     "te",
@@ -167,7 +167,7 @@ std::expected<HttpRequest, Refusal> HttpConnection::request_of(Message& message)
   const std::string_view target = message.target();
   if (message.method() == http::verb::connect)
     return std::unexpected(Refusal{405, "There is no proxy here: connect to the host itself."});
-  if (!target.starts_with('/')) return std::unexpected(Refusal{400, "The request's target is no path."});
+  if (!target.starts_with('/')) return std::unexpected(Refusal{400, "The request's target is not a path."});
   HttpRequest request;
   request.method = message.method_string();
   request.url = origin_.scheme + "://" + (is_usual ? authority : with_port) + std::string(target);
@@ -222,7 +222,7 @@ bool HttpConnection::answer(HttpRequest request) {
   return write_head(*answer, answer->body.size()) && (is_head_ || stream_.write(answer->body)) && stays_open_;
 }
 
-// Of an answer in pieces the length is the server's, where it told one that is still true.
+// For a streamed answer, the length is the server's, if it sent one that is still true.
 bool HttpConnection::write_head(const HttpResponse& head, std::optional<size_t> body_bytes) {
   const std::string_view phrase = http::obsolete_reason(static_cast<http::status>(head.status));
   const bool has_body = !is_head_ && head.status >= 200 && head.status != 204 && head.status != 304;

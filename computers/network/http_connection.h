@@ -1,10 +1,13 @@
-// HTTP/1.1 as programs of a Linux sandbox speak it over a connection: each request is read, handed to the egress, which decides
-// and sends it, and answered. Nothing of a program's framing reaches a server: a request is made anew from what it means.
+// HTTP/1.1 as spoken by programs of a Linux sandbox: each request is read, passed to the egress, which
+// decides and sends it, and answered. Nothing of a program's framing reaches a server: each request is
+// rebuilt from its meaning.
 //
-//   - the Host of a request is the host that the connection was made to, or it is refused (421);
+//   - the Host of a request must be the host that the connection was made to, or the request is refused
+//     (421);
 //   - a refusal of the egress is an answer with its reason as text: 403 for what no grant allows;
-//   - 503 where more bodies are held than there is room for;
-//   - what belongs to a connection (Connection, Upgrade, Transfer-Encoding, …) is this connection's, and goes no further.
+//   - 503 where there is no room for more bodies;
+//   - headers of a connection (Connection, Upgrade, Transfer-Encoding, …) apply to this connection and are
+//     not forwarded.
 //
 // Threads: one for each connection.
 #pragma once
@@ -19,7 +22,7 @@
 
 namespace membrane::computers {
 
-// What a connection was made to.
+// The target of a connection.
 struct Origin {
   std::string scheme;  // "http", "https"
   std::string host;    // lower case; an address of IPv6 without brackets
@@ -27,13 +30,14 @@ struct Origin {
 };
 
 struct HttpService {
-  // Decides, sends and answers a request (host/broker.h). What is not handed on in pieces is asked for before it is held.
+  // Decides, sends and answers a request (host/broker.h). Answers that are not streamed are charged before
+  // they are held.
   std::function<host::HostResult<host::HttpResponse>(host::HttpRequest,
                                                      const std::function<bool(uint64_t bytes)>& may_hold)>
       send;
   uint64_t most_body_bytes = 0;  // of one request
-  // That bodies may take yet, of all connections: those of requests, and those of answers that are held as a whole until the program
-  // has read them.
+  // The room left for bodies, of all connections: request bodies, and answers that are held as a whole until
+  // the program has read them.
   std::atomic<uint64_t>* room = nullptr;
   std::atomic<uint64_t>* answer_room = nullptr;
 };

@@ -33,7 +33,7 @@ host::HostResult<std::vector<policy::Address>> KnownNames::resolve(const std::st
   return found;
 }
 
-// Those that nobody waits for.
+// Entries that nobody waits for.
 void KnownNames::make_room() {
   if (names_.size() < kMostNames) return;
   std::erase_if(names_, [](const auto& each) { return !each.second.is_asked; });

@@ -1,5 +1,5 @@
-// The addresses of hosts that a sandbox's programs have just used. A program that makes many requests of a host at a time would ask the
-// name service as often, and lose some of the answers.
+// The addresses of hosts that a sandbox's programs have just used. A program that makes many concurrent
+// requests to a host would query the name service as often, and lose some of the answers.
 //
 // Threads: any number may call.
 #pragma once
@@ -22,8 +22,8 @@ class KnownNames final : public host::Resolver {
   static constexpr size_t kMostNames = 256;
 
   explicit KnownNames(host::Resolver& resolver) : resolver_(resolver) {}
-  // What was found in the last seconds; else what the resolver finds, which is asked once at a time for each host. Its errors are not
-  // remembered, but go to all that wait for the same answer.
+  // Returns what was found within the last seconds, or else what the resolver finds; it is asked once at a
+  // time for each host. Its errors are not remembered, but go to all callers that wait for the same answer.
   host::HostResult<std::vector<policy::Address>> resolve(const std::string& host,
                                                          uint64_t timeout_ms) override;
 

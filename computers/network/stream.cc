@@ -33,11 +33,11 @@ Result<std::unique_ptr<SocketStream>> SocketStream::create(linux::HostFile socke
   if (getsockopt(socket.number(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 ||
       getsockopt(socket.number(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || domain != AF_UNIX ||
       type != SOCK_STREAM)
-    return fail(ErrorCode::kInvalidInput, "a kernel process gave what is no stream");
+    return fail(ErrorCode::kInvalidInput, "a kernel process passed a descriptor that is not a stream");
   return std::unique_ptr<SocketStream>(new SocketStream(std::move(socket), stop));
 }
 
-// Whoever has the other end may make the socket one that blocks, so no call relies on what it is.
+// The peer may make the socket blocking, so no call relies on its mode.
 bool SocketStream::wait(short events) {
   for (;;) {
     std::array<pollfd, 2> looked = {{{socket_.number(), events, 0}, {stop_.descriptor(), POLLIN, 0}}};

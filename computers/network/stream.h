@@ -1,6 +1,6 @@
 // The owner's end of a connection that a program of a Linux sandbox made.
 //
-// Threads: a stream is used by one at a time; a Stop is set by any.
+// Threads: one at a time uses a stream; any may set a Stop.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace membrane::computers {
 
-// Ends all that waits for streams, now and later.
+// Ends all waiting for streams, now and later.
 class Stop {
  public:
   static Result<std::unique_ptr<Stop>> create();
@@ -32,24 +32,24 @@ class Stop {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // At least one byte, and as many as fit. 0 at the end, and when there will be none: the program is gone or silent for too
-  // long, or everything is to stop.
+  // Reads at least one byte, and as many as fit. 0 at the end, and when nothing more will come: the program
+  // is gone or silent for too long, or everything is to stop.
   virtual size_t read(std::span<char> to) = 0;
-  // All of it; false when the program does not take it.
+  // Writes all of it; false when the program does not accept it.
   virtual bool write(std::string_view bytes) = 0;
   virtual void end() = 0;  // nothing more is written
 };
 
 class SocketStream final : public Stream {
  public:
-  // `socket` comes from a kernel process, which may be hostile. Errors: kInvalidInput for what is no stream.
+  // `socket` comes from a kernel process, which may be hostile. Errors: kInvalidInput for anything but a stream.
   static Result<std::unique_ptr<SocketStream>> create(linux::HostFile socket, const Stop& stop);
   size_t read(std::span<char> to) override;
   bool write(std::string_view bytes) override;
   void end() override;
-  // The first byte that read() will give; -1 where it will give none.
+  // The first byte that read() will return; -1 if there will be none.
   int peek();
-  // Waiting ends then; nothing: after ten minutes without a byte.
+  // The time until which it waits; nothing: ten minutes without a byte.
   void set_deadline(std::optional<std::chrono::steady_clock::time_point> until) { until_ = until; }
   [[nodiscard]] int descriptor() const { return socket_.number(); }
 

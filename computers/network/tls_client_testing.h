@@ -1,4 +1,5 @@
-// A program of a sandbox that speaks TLS over one end of a socket pair, by OpenSSL, and trusts what the test gives it.
+// A program of a sandbox that speaks TLS with OpenSSL over one end of a socket pair, and trusts what the test
+// passes.
 #pragma once
 
 #include <openssl/bio.h>
@@ -17,12 +18,12 @@ namespace membrane::computers {
 class TlsClient {
  public:
   struct Wishes {
-    std::string trusted;  // certificates in PEM
-    std::string server;   // a name or an address, which the certificate must be of
+    std::string trusted = {};  // certificates in PEM
+    std::string server = {};   // a name or an address, which the certificate must be of
     std::string_view protocols = {"\x08http/1.1", 9};  // as ALPN lists them; "" for none
     bool tells_name = true;
   };
-  // `socket` blocks, and stays the caller's.
+  // `socket` blocks and remains the caller's.
   TlsClient(int socket, const Wishes& wishes)
       : context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free), connection_(nullptr, SSL_free) {
     ::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to whatever is there
@@ -65,7 +66,7 @@ class TlsClient {
     return SSL_key_update(connection_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1 &&
            SSL_do_handshake(connection_.get()) == 1;
   }
-  // Until the server ends it.
+  // Reads until the server closes.
   std::string read_all() {
     std::string all;
     std::array<char, 4096> piece;

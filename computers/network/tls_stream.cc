@@ -15,7 +15,7 @@ using host::HostResult;
 
 constexpr size_t kPieceBytes = 16u << 10;
 
-// There is a connection, so there is a table.
+// The connection exists, so the table is loaded.
 const OpenSslApi& api() { return **openssl(); }
 
 // By the last error of this thread.
@@ -26,7 +26,7 @@ std::string reason() {
   const int number = ERR_GET_REASON(code);
   if (number == SSL_R_TLSV1_ALERT_UNKNOWN_CA || number == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE ||
       number == SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN)
-    text += "; it has certificates of its own: give it /sys/membrane/ca.pem as one";
+    text += "; it uses its own certificates: add /sys/membrane/ca.pem to them";
   return text;
 }
 

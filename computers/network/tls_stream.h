@@ -1,10 +1,10 @@
-// A program's TLS connection as the server that it means: what the program encrypts is read, and what is written is encrypted, by
-// OpenSSL, from one buffer of memory into another.
+// The server side of a program's TLS connection: decrypts what the program sends and encrypts what is
+// written, with OpenSSL, between two memory buffers.
 //
-// Bounded: the handshake by kMostHandshakeBytes and the stream's deadline; later, what comes without a byte for the reader by
-// kMostSilentBytes. Nothing is read ahead of what is asked for but one piece, and nothing waits to be written.
+// Bounded: the handshake by kMostHandshakeBytes and the stream's deadline; later, bytes without content for
+// the reader by kMostSilentBytes. It reads at most one piece ahead of the reader, and buffers no writes.
 //
-// Threads: as a Stream.
+// Threads: as for a Stream.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class TlsStream final : public Stream {
  public:
   static constexpr size_t kMostHandshakeBytes = 128u << 10, kMostSilentBytes = 128u << 10;
 
-  // `first`: what was read of the program's already. Errors: EPROTO for a handshake that the program broke or never ended, which has been
-  // told by then; EHOST.
+  // `first`: bytes of the program's that were already read. Errors: EPROTO for a handshake that the program
+  // broke or never finished, after it was notified; EHOST.
   static host::HostResult<std::unique_ptr<TlsStream>> accept(SocketStream& socket, std::string_view first,
                                                              const std::shared_ptr<ssl_ctx_st>& context);
   size_t read(std::span<char> to) override;
@@ -41,9 +41,9 @@ class TlsStream final : public Stream {
   bool open(const std::shared_ptr<ssl_ctx_st>& context);
   host::HostResult<void> shake_hands(std::string_view first);
   bool feed(std::string_view bytes);
-  // What the program sends next. False when nothing comes.
+  // Reads what the program sends next. False when nothing comes.
   bool feed_more();
-  // All that waits for the program.
+  // Sends everything that waits for the program.
   bool flush();
 
   SocketStream& socket_;

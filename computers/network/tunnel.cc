@@ -42,7 +42,7 @@ socklen_t fill(sockaddr_storage& to, const Address& address, uint16_t port) {
   return sizeof v6;
 }
 
-// 0, or why there is no connection. EINTR: everything is to stop.
+// Returns 0 or the reason for which there is no connection. EINTR: everything is to stop.
 int wait_for_connection(const HostFile& socket, const host::Deadline& deadline, const Stop& stop) {
   for (;;) {
     std::array<pollfd, 2> looked = {{{socket.number(), POLLOUT, 0}, {stop.descriptor(), POLLIN, 0}}};
@@ -59,10 +59,10 @@ int wait_for_connection(const HostFile& socket, const host::Deadline& deadline, 
   }
 }
 
-// One way of the two.
+// One direction of the tunnel.
 class Way {
  public:
-  // `server`: the one of the two whose loss is an error. A program may leave as it likes.
+  // `server`: the side whose loss is an error. A program may close at any time.
   Way(int from, int to, int server, policy::Budget& budget, Resource paid, HelloWatch* hellos = nullptr)
       : from_(from), to_(to), server_(server), budget_(budget), paid_(paid), hellos_(hellos) {}
 
@@ -110,7 +110,7 @@ class Way {
   bool may_pass() {
     if (hellos_ == nullptr) return true;
     const Status passes = hellos_->take({buffer_->data(), end_});
-    return passes || fails(Errno::kAccess, "The connection is cut: " + passes.error().message + ".");
+    return passes || fails(Errno::kAccess, "The connection was closed: " + passes.error().message + ".");
   }
   bool pay(size_t count) {
     if (!budget_.take(paid_, count)) return fails(Errno::kBudget, std::string(policy::used_up(paid_)));
@@ -153,7 +153,8 @@ host::HostResult<HostFile> dial(const std::vector<Address>& addresses, uint16_t 
     HostFile socket(
         ::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket)
-      return host::refuse(Errno::kHost, std::string("There is no socket: ") + std::strerror(errno) + ".");
+      return host::refuse(Errno::kHost,
+                          std::string("No socket could be created: ") + std::strerror(errno) + ".");
     sockaddr_storage to = {};
     const socklen_t size = fill(to, address, port);
     why = ::connect(socket.number(), reinterpret_cast<const sockaddr*>(&to), size) == 0 ? 0 : errno;
@@ -182,7 +183,7 @@ TunnelEnd relay(SocketStream& program, std::string_view first, const std::string
     std::array<pollfd, 3> looked = {{{program.descriptor(), events_of(out, in), 0},
                                      {server.number(), events_of(in, out), 0},
                                      {stop.descriptor(), POLLIN, 0}}};
-    // A side of which nothing is wanted would be told of its end again and again.
+    // A side without wanted events would report its end again and again.
     if (looked[0].events == 0) looked[0].fd = -1;
     if (looked[1].events == 0) looked[1].fd = -1;
     const int found = ::poll(looked.data(), looked.size(), kMostSilenceMs);

@@ -1,9 +1,9 @@
-// A program's encrypted connection and one to the host that it is for: bytes go to and fro, seen by nobody.
+// Connects a program's encrypted connection with one to its host: bytes are forwarded unseen.
 //
-// Both sides are bounded by a buffer each: who does not read stops the other's sending. The budget's bytes_out and bytes_in are taken
-// before bytes are handed on.
+// Each side has a bounded buffer: a side that does not read stops the other from sending. Bytes are charged
+// to the budget's bytes_out and bytes_in before they are forwarded.
 //
-// Threads: the caller's; several at the same time.
+// Threads: the caller's; several may run at the same time.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace membrane::computers {
 
-// To the first of the addresses that answers. Errors: ECONNECT, ETIMEDOUT, EHOST.
+// Connects to the first of the addresses that answers. Errors: ECONNECT, ETIMEDOUT, EHOST.
 host::HostResult<linux::HostFile> dial(const std::vector<policy::Address>& addresses, uint16_t port,
                                        const host::Deadline& deadline, const Stop& stop);
 
@@ -28,8 +28,8 @@ struct TunnelEnd {
   uint64_t bytes_in = 0, bytes_out = 0;  // to the program, from it
   std::optional<host::HostError> error;  // nothing when both sides have ended it
 };
-// `first`: what was read of the program's already. Until both sides have ended, one is gone, or everything is to stop.
-// `name`: of the server; the program says to it that it means another: EACCES.
+// `first`: bytes of the program's that were already read. Runs until both sides have closed, one is lost, or
+// everything is to stop. `name`: the server's; EACCES if the program names another one.
 TunnelEnd relay(SocketStream& program, std::string_view first, const std::string& name,
                 const linux::HostFile& server, policy::Budget& budget, const Stop& stop);
 

@@ -1,7 +1,7 @@
 // Writes x86-64 machine code: the instructions that the compiler uses, and no more.
 //
-// Instructions are those of x86-64-v3 (AVX2, FMA, BMI1/2, LZCNT, POPCNT); processor.h says
-// whether this machine has them. Encodings follow the Intel manual, volume 2; the test
+// Instructions are those of x86-64-v3 (AVX2, FMA, BMI1/2, LZCNT, POPCNT); machine_is_supported()
+// in compiler.h tells whether this machine has them. Encodings follow the Intel manual, volume 2; the test
 // disassembles every one of them with another tool.
 //
 //   Assembler a(buffer);
@@ -16,11 +16,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "engine/access.h"
+#include "engine/memory/access.h"
 
 namespace membrane::engine::native {
 

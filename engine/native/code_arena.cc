@@ -13,7 +13,7 @@
 
 #include "base/kept_descriptors.h"
 #include "base/write_at.h"
-#include "engine/region_pool.h"
+#include "engine/memory/region_pool.h"
 
 namespace membrane::engine::native {
 namespace {

@@ -10,8 +10,9 @@
 #include <iterator>
 #include <thread>
 
-#include "engine/call_testing.h"
+#include "engine/execution/module.h"
 #include "engine/native/compiler.h"
+#include "engine/testing/call_testing.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
@@ -59,7 +60,7 @@ class CodeCacheTest : public ::testing::Test {
     bool operator==(const Seen&) const = default;
   };
   Seen run(const wasm::Module& module, bool with_cache = true, Tier tier = Tier::kCompiler) {
-    auto compiled = CompiledModule::compile(module, {}, tier, with_cache ? &*cache_ : nullptr);
+    auto compiled = compile_module(module, {}, tier, with_cache ? &*cache_ : nullptr);
     EXPECT_TRUE(compiled);
     Store store;
     FunctionInstance* const host =
@@ -180,7 +181,7 @@ TEST_F(CodeCacheTest, SmallModulesAndTextAreNotKept) {
   const auto text = wasm::parse_text("(module (import \"m\" \"f\" (func)))");
   EXPECT_EQ(cache_->path_of(*text).error().code, ErrorCode::kUnsupported);
   const auto small = wasm::decode(wasm::encode(*wasm::parse_text("(module (func (export \"run\")))")));
-  ASSERT_TRUE(CompiledModule::compile(*small, {}, Tier::kCompiler, &*cache_));
+  ASSERT_TRUE(compile_module(*small, {}, Tier::kCompiler, &*cache_));
   EXPECT_TRUE(fs::is_empty(directory_));
 }
 

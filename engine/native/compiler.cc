@@ -200,7 +200,7 @@ MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
   kEmitters[static_cast<size_t>(in.op)].emit(*this, in);
 }
 
-// What stands from instruction_code on is this instruction's.
+// The code from instruction_code on is this instruction's.
 MEMBRANE_INLINE void Compiler::Parts::after(const Instruction& /*in*/) {
   if (!is_watched) [[likely]]
     return;
@@ -232,7 +232,7 @@ bool Compiler::Parts::compile(const wasm::BodyNotes* notes) {
   return true;
 }
 
-// -- the face ----------------------------------------------------------------------------------------------------------
+// -- the interface ----------------------------------------------------------------------------------------------------------
 
 Compiler::Compiler(CompiledModule& module) : parts_(std::make_unique<Parts>(module)) {}
 Compiler::~Compiler() = default;

@@ -25,7 +25,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/code.h"
+#include "engine/code/code.h"
 #include "wasm/decoded_body.h"
 #include "wasm/module.h"
 

@@ -1,4 +1,4 @@
-// Branches, joins, blocks and exceptions.
+// Branches, merge points, blocks and exceptions.
 #include "engine/native/compiler_parts.h"
 
 namespace membrane::engine::native {

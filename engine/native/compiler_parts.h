@@ -1,10 +1,10 @@
 // The compiler of one function: what it knows while it walks the body, and what each of its parts does.
 //
-// Compiler::Parts is the visitor of the walk (wasm/body_walk.h). Its methods stand by subject in
-// compiler_pins.cc (which locals have registers), compiler_values.cc (values and registers), compiler_segments.cc (charges,
-// stubs, watches), compiler_arithmetic.cc, compiler_memory.cc (memory, variables, helpers), compiler_vectors.cc,
-// compiler_control.cc (branches, joins, blocks, exceptions) and compiler_calls.cc; compiler.cc has the table of instructions.
-// What is small and done for nearly every instruction is inline here.
+// Compiler::Parts is the visitor of the walk (wasm/body_walk.h). Its methods are in files by subject:
+// compiler_pins.cc (which locals have registers), compiler_values.cc (values and registers), compiler_segments.cc
+// (charges, stubs, watches), compiler_arithmetic.cc, compiler_memory.cc (memory, variables, helpers),
+// compiler_vectors.cc, compiler_control.cc (branches, merge points, blocks, exceptions) and compiler_calls.cc;
+// compiler.cc has the table of instructions. What is small and done for nearly every instruction is inline here.
 //
 // Invariants, between two instructions:
 //  1. An operand register is either in free_registers (free_reals) or held by exactly one value of the stack. A value
@@ -13,7 +13,7 @@
 //     slot only. A value of kind kLocal means the local as it is now; settle_local() comes before each change of it.
 //  3. So many values from the bottom as `settled` says are in their slots, or constants.
 //  4. pending_locals is the number of values of kind kLocal, flags_on_top whether the last one is kFlags.
-//  5. Where ways join, all have the pinned locals where the label says (Label::pins), and no NaN that is not canonical.
+//  5. At a merge point, all ways have the pinned locals where the label says (Label::pins), and no NaN that is not canonical.
 //  6. The charge of the open segment is written once it costs something, before any code that does something.
 //
 // Threads: belongs to one Compiler.
@@ -27,13 +27,14 @@
 #include <optional>
 #include <utility>
 
-#include "engine/fuel.h"
+#include "engine/code/code_query.h"
+#include "engine/code/compiled_module.h"
+#include "engine/code/fuel.h"
 #include "engine/native/assembler.h"
 #include "engine/native/compiler.h"
 #include "engine/native/state.h"
 #include "engine/native/value_stack.h"
 #include "engine/native/vector_code.h"
-#include "engine/wanted.h"
 #include "wasm/body_walk.h"
 
 namespace membrane::engine::native {
@@ -94,7 +95,7 @@ struct Pin {
   [[nodiscard]] bool real() const { return bank != Bank::kInteger; }
 };
 
-// What the compiler knows of an open block besides.
+// What else the compiler knows of an open block.
 struct Label : wasm::BlockLabel {
   bool has_pins = false;
   Pins pins;                // as every way that arrives must have them
@@ -105,7 +106,7 @@ struct Label : wasm::BlockLabel {
   uint32_t catches = kNone;  // chain of the clauses that wait for this label's end
 };
 
-// Code off the hot path, written behind the function's end.
+// Code off the hot path, written after the function's end.
 struct Stub {
   enum class Kind : uint8_t { kFuel, kTrap, kOverflow, kCanonical, kCanonicalLanes } kind{};
   TrapKind trap{};
@@ -148,8 +149,8 @@ struct Compiler::Parts {
   const uint8_t* body = nullptr;  // its bytes
   std::vector<BatchCall>* batch = nullptr;
   std::span<Watch> watches;
-  Wanted<Watch> by_pc, by_offset;  // the same
-  bool is_watched = false;         // there are some
+  CodeQuery<Watch> by_pc, by_offset;  // the same
+  bool is_watched = false;            // there are some
   bool failed = false;
 
   std::vector<Local> locals;
@@ -157,7 +158,7 @@ struct Compiler::Parts {
   std::array<Pin, kMaxPins> pins{};
   uint32_t pin_count = 0;
   std::vector<uint64_t> candidates;  // locals that may be pinned: weight, and how late they are used
-  wasm::LocalUses own_uses;          // of functions that nobody has looked at
+  wasm::LocalUses own_uses;          // of functions without the validator's notes
   std::vector<LoopUse> loops;
 
   ValueStack stack;
@@ -180,14 +181,14 @@ struct Compiler::Parts {
   };
   std::vector<Landing> landings;
   std::vector<Stub> stubs;
-  std::vector<Constant> constants;  // vectors that stand behind the code
+  std::vector<Constant> constants;  // vectors that are written after the code
   struct ConstantUse {
     Patch at;
     uint32_t constant;
   };
   std::vector<ConstantUse> constant_uses;
   uint32_t segment_count = 0;           // that have ended
-  std::vector<uint32_t> segment_costs;  // theirs, for those who watch
+  std::vector<uint32_t> segment_costs;  // theirs, for watches
   Pins now;
   uint32_t free_registers = 0, free_reals = 0;
   uint32_t pending_locals = 0;

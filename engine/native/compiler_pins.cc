@@ -84,7 +84,7 @@ void Compiler::Parts::note_loops(const wasm::LocalUses& uses) {
     loops[use.loop].used |= 1u << pin;
     if (use.assigned) loops[use.loop].assigned |= 1u << pin;
   }
-  for (size_t i = loops.size(); i-- > 0;) {  // inner loops come behind outer ones
+  for (size_t i = loops.size(); i-- > 0;) {  // inner loops come after outer ones
     const uint32_t parent = uses.loops()[i].parent;
     if (parent == kNone) continue;
     LoopUse& outer = loops[parent];

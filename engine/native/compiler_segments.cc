@@ -1,4 +1,4 @@
-// Charges of fuel segments, code off the hot path, and who watches where things stand.
+// Charges of fuel segments, code off the hot path, and watches.
 #include "engine/native/compiler_parts.h"
 
 namespace membrane::engine::native {

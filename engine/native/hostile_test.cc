@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
 #include "base/sanitized_testing.h"
-#include "engine/instance.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/module.h"
 #include "engine/native/compiler.h"
 #include "wasm/assemble_testing.h"
 #include "wasm/binary.h"
@@ -34,8 +36,14 @@ const std::vector<ValType> kThousand(1'000, I32);
 constexpr uint64_t kOverhead = kIsSanitized ? 8 : 1;
 
 void append(Bytes& to, const Bytes& what, size_t times = 1) {
-  to.reserve(to.size() + what.size() * times);
-  for (size_t i = 0; i < times; ++i) to.insert(to.end(), what.begin(), what.end());
+  if (times == 0) return;
+  const size_t begin = to.size(), bytes = what.size() * times;
+  to.resize(begin + bytes);
+  const auto first = to.begin() + static_cast<ptrdiff_t>(begin);
+  std::ranges::copy(what, first);
+  for (size_t done = what.size(); done < bytes;
+       done *= 2)  // twice as much each time: some have millions of bytes
+    std::copy_n(first, std::min(done, bytes - done), first + static_cast<ptrdiff_t>(done));
 }
 Bytes repeat(const Bytes& what, size_t times) {
   Bytes out;
@@ -88,7 +96,7 @@ class Hostile : public ::testing::Test {
     if (!module) {
       refusal = module.error().message;
     } else {
-      auto made = CompiledModule::compile(std::move(*module), {}, tier);
+      auto made = compile_module(std::move(*module), {}, tier);
       if (made) compiled = *made;
       else refusal = made.error().message;
     }

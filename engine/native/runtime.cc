@@ -8,15 +8,14 @@
 #include <map>
 #include <shared_mutex>
 
-#include "engine/bulk.h"
-#include "engine/exceptions.h"
-#include "engine/fault.h"
-#include "engine/fuel.h"
-#include "engine/interpreter.h"
-#include "engine/machine.h"
+#include "engine/code/fuel.h"
+#include "engine/code/numeric.h"
+#include "engine/code/translate.h"
+#include "engine/instance/machine.h"
+#include "engine/interpreter/bulk.h"
+#include "engine/interpreter/interpreter.h"
+#include "engine/memory/fault.h"
 #include "engine/native/assembler.h"
-#include "engine/numeric.h"
-#include "engine/translate.h"
 #include "wasm/body.h"
 #include "wasm/opcode.h"
 
@@ -408,15 +407,32 @@ void NativeStack::give_back(size_t kept) {
 
 const void* return_to_interpreter() { return Stubs::instance().returned; }
 
-#if defined(__x86_64__)
-void leave_at_fault(NativeState& state, void* context) {
-  greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  state.pc = reinterpret_cast<const uint8_t*>(registers[REG_RIP]);
-  registers[REG_RIP] = reinterpret_cast<greg_t>(Stubs::instance().exit_fault);
-}
+namespace {
+
+class RunningCode final : public GuestCode {
+ public:
+  explicit RunningCode(Run& run) : run_(run) {}
+
+  // Makes the thread leave compiled code, by registers that it goes on with.
+  bool take_fault([[maybe_unused]] const void* address, [[maybe_unused]] void* context) override {
+#if MEMBRANE_GUARD_PAGES && defined(__x86_64__)
+    greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    const auto* const pc = reinterpret_cast<const uint8_t*>(registers[REG_RIP]);
+    MachineState& m = Machine::state(run_);
+    if (!in_arena(pc) || !Machine::reserves(m.instance, address)) return false;
+    m.native->pc = pc;
+    registers[REG_RIP] = reinterpret_cast<greg_t>(Stubs::instance().exit_fault);
+    return true;
 #else
-void leave_at_fault(NativeState&, void*) {}  // no compiled code runs here
+    return false;  // no compiled code runs here, or none that faults
 #endif
+  }
+
+ private:
+  [[maybe_unused]] Run& run_;
+};
+
+}  // namespace
 
 // -- running ------------------------------------------------------------------------------------------------------
 
@@ -453,8 +469,7 @@ bool has_code(const FunctionCode& f) {
 // One visit to compiled code.
 class Visit {
  public:
-  explicit Visit(Execution& ex)
-      : ex_(ex), m_(Machine::state(ex)), n_(*m_.native), frames_(Machine::frames(ex)) {}
+  explicit Visit(Run& ex) : ex_(ex), m_(Machine::state(ex)), n_(*m_.native), frames_(Machine::frames(ex)) {}
 
   void run();
 
@@ -504,7 +519,7 @@ class Visit {
   void raise(const HelperCall& call);
   void bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds);
 
-  Execution& ex_;
+  Run& ex_;
   MachineState& m_;
   NativeState& n_;
   FrameRecord* const frames_;
@@ -545,7 +560,7 @@ void Visit::run() {
   m_.where = Where::kNative;
   m_.state = RunState::kReady;
   lend_slice();
-  const RunningScope scope(ex_);
+  const RunningCode scope(ex_);
   do {
     n_.registers[r15] = static_cast<uint64_t>(m_.fuel);
     Stubs::instance().enter(&n_);
@@ -745,7 +760,7 @@ void Visit::returned() {
   if (!adds_up(*function)) return;
   // The first time the function is compiled for its next calls. A frame that still returns to the interpreter so
   // often is in a loop, and goes on in compiled code itself.
-  if (function->native_code.load(std::memory_order_acquire) != nullptr) m_.where = Where::kPromotion;
+  if (function->native_code.load(std::memory_order_acquire) != nullptr) m_.where = Where::kTierUp;
   else static_cast<void>(compile(*function));
 }
 
@@ -824,7 +839,7 @@ void Visit::throw_reference(const HelperCall& call, uint64_t reference) {
 }
 
 void Visit::raise(const HelperCall& call) {
-  const CatchSearch found = find_catch(ex_, static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
+  const CatchSearch found = ex_.find_catch(static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
   if (found.interrupted) {
     const Charge charge{n_.pc - call.distance};
     m_.fuel += charge.cost();
@@ -836,8 +851,7 @@ void Visit::raise(const HelperCall& call) {
     m_.trap_message = describe(m_.throwing);
     return trap(TrapKind::kUncaughtException);
   }
-  const Landed landed = engine::land(ex_, found);
-  if (landed == Landed::kNoRoom) return trap(TrapKind::kTooManyExceptions);
+  if (ex_.enter_catch(found) == Caught::kNoRoom) return trap(TrapKind::kTooManyExceptions);
   bind();
 }
 
@@ -909,9 +923,9 @@ void Visit::convert(wasm::Opcode op, uint64_t& slot) {
 
 }  // namespace
 
-void run(Execution& ex) { Visit(ex).run(); }
+void run(Run& ex) { Visit(ex).run(); }
 
-void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
+void resume_at(Run& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
   MachineState& m = Machine::state(ex);
   NativeState& n = *m.native;
   n.rsp = n.top - depth;
@@ -924,8 +938,8 @@ void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* fr
 
 namespace {
 
-std::shared_ptr<const Promotion> make_promotion(const FunctionCode& function, const Word* header) {
-  auto made = std::make_shared<Promotion>();
+std::shared_ptr<const OsrEntry> make_osr_entry(const FunctionCode& function, const Word* header) {
+  auto made = std::make_shared<OsrEntry>();
   made->code = function.native_code.load(std::memory_order_acquire);
   const auto code = find_code(made->code);
   if (!code) return made;
@@ -957,42 +971,42 @@ void load_registers(NativeState& n, const Watch& charge, const uint64_t* fp) {
 
 }  // namespace
 
-std::shared_ptr<const Promotion> ModuleCode::promotion(const FunctionCode& function, const Word* header) {
+std::shared_ptr<const OsrEntry> ModuleCode::osr_entry(const FunctionCode& function, const Word* header) {
   constexpr size_t kMostPlaces = 1 << 12, kMostValues = 1 << 18;  // beyond, all are forgotten
   const std::pair key{function.index,
                       static_cast<uint32_t>(header - function.code.load(std::memory_order_acquire))};
   {
-    const std::lock_guard lock(promotions_mutex_);
-    const auto found = promotions_.find(key);
-    if (found != promotions_.end()) return found->second;
+    const std::lock_guard lock(osr_mutex_);
+    const auto found = osr_entries_.find(key);
+    if (found != osr_entries_.end()) return found->second;
   }
-  auto made = make_promotion(function, header);
+  auto made = make_osr_entry(function, header);
   const size_t values = made->pending.size() + (made->charge ? made->charge->locations.size() : 0);
-  const std::lock_guard lock(promotions_mutex_);
-  if (promotions_.size() >= kMostPlaces || values_of_promotions_ + values > kMostValues) {
-    promotions_.clear();
-    values_of_promotions_ = 0;
+  const std::lock_guard lock(osr_mutex_);
+  if (osr_entries_.size() >= kMostPlaces || values_of_osr_entries_ + values > kMostValues) {
+    osr_entries_.clear();
+    values_of_osr_entries_ = 0;
   }
-  if (promotions_.emplace(key, made).second) values_of_promotions_ += values;
+  if (osr_entries_.emplace(key, made).second) values_of_osr_entries_ += values;
   return made;
 }
 
-void promote(Execution& ex) {
+void tier_up(Run& ex) {
   MachineState& m = Machine::state(ex);
   m.where = Where::kInterpreter;
   const FunctionCode& function = *m.top->function;
   ModuleCode& code = function.module->native_code();
   if (!code.compile_function(function.index)) return;
-  const auto promotion = code.promotion(function, m.ip);
-  if (!promotion->charge) return;
+  const auto entry = code.osr_entry(function, m.ip);
+  if (!entry->charge) return;
   NativeState& n = *m.native;
-  write_pending_slots(promotion->pending, m.fp);
-  load_registers(n, *promotion->charge, m.fp);
+  write_pending_slots(entry->pending, m.fp);
+  load_registers(n, *entry->charge, m.fp);
   n.rsp = n.top - (m.top - Machine::frames(ex));
   // A caller in compiled code has left its return address there.
   if (m.top->return_ip != kReturnToNativeStub) *n.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
   n.registers[rbp] = reinterpret_cast<uint64_t>(m.fp);
-  n.pc = promotion->code + promotion->charge->pc;
+  n.pc = entry->code + entry->charge->pc;
   m.where = Where::kNative;
 }
 

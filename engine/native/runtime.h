@@ -1,12 +1,12 @@
 // Compiled code in a module, and running it.
 //
 // A run goes back and forth between the interpreter and compiled code. Neither calls the
-// other: whoever must go on in the other stops, says so in MachineState::where, and
+// other: a tier whose run must go on in the other stops, says so in MachineState::where, and
 // Execution::resume() starts the other. So a pause is possible anywhere, and no host
 // stack holds a part of the guest's.
 //
 // Threads: a ModuleCode is shared by all threads that run the module; the rest belongs to
-// one Execution.
+// one Run.
 #pragma once
 
 #include <functional>
@@ -18,17 +18,19 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/code/translate.h"
+#include "engine/instance/run.h"
 #include "engine/native/code_arena.h"
 #include "engine/native/code_cache.h"
 #include "engine/native/compiler.h"
 #include "engine/native/state.h"
-#include "engine/translate.h"
 #include "wasm/decoded_body.h"
 
 namespace membrane::engine::native {
 
-// Where in machine code a frame goes on that stands at a header of the interpreter's code, and what it has there.
-struct Promotion {
+// Where a frame that stands at a header of the interpreter's code resumes in machine code (on-stack replacement), and
+// what it has there.
+struct OsrEntry {
   const uint8_t* code = nullptr;     // the function's
   std::optional<Watch> charge;       // nothing when it cannot
   std::vector<PendingSlot> pending;  // what the interpreter has left out of its slots
@@ -61,7 +63,7 @@ class ModuleCode {
 
   // Of a function that has machine code. Found by making both of its codes again, and kept: frames stand at the same places
   // again and again.
-  std::shared_ptr<const Promotion> promotion(const FunctionCode& function, const Word* header);
+  std::shared_ptr<const OsrEntry> osr_entry(const FunctionCode& function, const Word* header);
 
   // All functions, given one after the other, in their order, and used when all are there. Calls between them are
   // direct.
@@ -105,11 +107,11 @@ class ModuleCode {
   const Blob* used_ = nullptr;            // by use()
   bool connected_ = false;
   std::unordered_map<uint32_t, std::unique_ptr<CatchTable>>
-      catches_;                  // null: looked at, and there is nothing
-  std::mutex promotions_mutex_;  // guards what follows
-  std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Promotion>>
-      promotions_;  // by function, and word of its code
-  size_t values_of_promotions_ = 0;
+      catches_;           // null: looked at, and there is nothing
+  std::mutex osr_mutex_;  // guards what follows
+  std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const OsrEntry>>
+      osr_entries_;  // by function, and word of its code
+  size_t values_of_osr_entries_ = 0;
 };
 
 // A function and a place in its code.
@@ -123,7 +125,7 @@ std::optional<CodeAddress> find_code(const void* pc);
 // Compiles the function again, watched.
 void watch(const CodeAddress& at, std::span<Watch> watches);
 
-// The return addresses of one Execution, and its NativeState. Null when there is no memory.
+// The return addresses of one Run, and its NativeState. Null when there is no memory.
 struct NativeStack {
   explicit NativeStack(uint32_t call_depth);
   ~NativeStack();
@@ -138,20 +140,18 @@ struct NativeStack {
   size_t bytes = 0;
 };
 
-// Goes on with a frame of compiled code, as it stands behind a call: all its values are in their slots.
-void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
+// Makes a frame of compiled code the innermost, to be resumed at `pc` of its function as after a call: all its values
+// are in their slots.
+void resume_at(Run& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
 
 // Goes on in compiled code until something stops it: a pause, the end, or the interpreter's turn.
-void run(Execution& ex);
+void run(Run& ex);
 
 // The interpreter stands at a segment's header: compiles its function, if it can be, and makes the frame one
 // of compiled code.
-void promote(Execution& ex);
+void tier_up(Run& ex);
 
 // The address that a frame has as its return address when the interpreter called it.
 const void* return_to_interpreter();
-
-// For the signal handler: makes the thread leave compiled code, by registers that it goes on with.
-void leave_at_fault(NativeState& state, void* context);
 
 }  // namespace membrane::engine::native

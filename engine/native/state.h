@@ -16,7 +16,7 @@
 // Compiled code leaves by an exit: it saves every register here and returns to enter()'s
 // caller, which does what `exit` says and may enter again with what is saved.
 //
-// Threads: belongs to one Execution.
+// Threads: belongs to one Run.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,11 @@
 #include <cstring>
 #include <iterator>
 
-#include "engine/instance.h"
+#include "engine/code/trap.h"
+#include "engine/instance/function.h"
+#include "engine/instance/global.h"
+#include "engine/instance/table.h"
+#include "engine/memory/memory.h"
 
 namespace membrane::engine::native {
 
@@ -74,7 +78,7 @@ struct Charge {
   [[nodiscard]] const uint8_t* behind() const { return at + kSubtractBytes + kBranchBytes; }
 };
 
-// What stands behind a call, unless the callee's frame begins where its caller's does:
+// What stands after a call, unless the callee's frame begins where its caller's does:
 //
 //   48 83 ED advance      sub rbp, advance     advance: 1 byte, with a sign
 //   48 81 ED advance      sub rbp, advance     advance: 4 bytes

@@ -1,8 +1,8 @@
 // The compiler's picture of the operand stack: for each value, where it is until an instruction needs it.
 //
 // Invariants:
-//  1. Values fill the frame's slots one behind the other: the slot of a value is the one behind the value below it,
-//     and that of the lowest is the first behind the locals, whatever the kinds.
+//  1. Values fill the frame's slots one after the other: the slot of a value is the next one after the value below
+//     it, and that of the lowest is the first after the locals, whatever the kinds.
 //  2. kFlags is only ever the top: the next instruction takes it, or it becomes a register.
 //
 // Threads: belongs to one compiler. Its memory is kept from one function to the next.
@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/access.h"
+#include "engine/memory/access.h"
 
 namespace membrane::engine::native {
 
@@ -35,7 +35,7 @@ struct Value {
   [[nodiscard]] uint32_t local() const { return static_cast<uint32_t>(constant); }
   [[nodiscard]] bool real() const { return bank != Bank::kInteger; }  // lives in an SSE register
 };
-// Written and read as a whole: a wide read behind narrow writes would have to wait for them.
+// Written and read as a whole: a wide read after narrow writes would have to wait for them.
 using ValueBytes [[gnu::vector_size(16)]] = uint64_t;
 static_assert(sizeof(Value) == sizeof(ValueBytes) && std::endian::native == std::endian::little);
 
@@ -73,7 +73,7 @@ class ValueStack {
  private:
   [[gnu::noinline]] void grow() {
     storage_.resize(std::max<size_t>(storage_.size() * 2, 64));
-    values_ = storage_.data() + 1;  // below the lowest stands one that says where it begins
+    values_ = storage_.data() + 1;  // one below the lowest says where that begins
     capacity_ = static_cast<uint32_t>(storage_.size() - 1);
   }
 

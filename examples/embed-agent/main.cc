@@ -1,4 +1,5 @@
-// The programs of an agent: they may ask a model and a person, the person says what leaves, and each turn has a receipt.
+// The programs of an agent: they may ask a model and a person, a person approves what leaves, and each turn
+// has a receipt.
 #include <membrane/session.hpp>
 
 #include <iostream>

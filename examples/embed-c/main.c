@@ -1,4 +1,4 @@
-/* A thermostat runs a rule that a model wrote. It may read the sensor, and it may not run for ever. */
+/* A thermostat runs a rule that a model wrote. It may read the sensor, and it may not run forever. */
 #include <membrane/membrane.h>
 
 #include <inttypes.h>

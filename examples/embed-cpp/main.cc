@@ -1,10 +1,10 @@
-// A shop lets a model compute what an order costs. The program may ask for prices, and nothing else.
+// A shop lets a model compute the price of an order. The program may ask for prices, and nothing else.
 #include <membrane/membrane.hpp>
 
 #include <iostream>
 #include <map>
 
-// What the model wrote. It was told of one function: shop.price, name of a thing -> cents.
+// The program that the model wrote. It knows one function: shop.price, name of a thing -> cents.
 constexpr const char* kProgram = R"((import "shop" "price" (func $price (param i32) (result i32)))
 (import "io" "print" (func $io.print (param i32)))
 (func (export "run") (param $count i32) (result i32)

@@ -9,7 +9,7 @@ constexpr const char* kProgram = R"((import "shop" "price" (func $price (param i
 (func (export "run") (result f64) (f64.mul (f64.const 2) (call $price (string "tea"))))
 )";
 
-// Functions are not in the bytes: each process that runs or resumes defines them.
+// The bytes do not contain functions: each process that runs or resumes defines them.
 Sandbox shop() {
   Sandbox sandbox{Policy()};
   const auto price = [](HostCall& call) -> HostResults {

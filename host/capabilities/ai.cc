@@ -1,4 +1,4 @@
-// ai: sub-models that a program asks, paid from the run's budget of tokens.
+// ai: sub-models for programs, paid from the run's budget of tokens.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

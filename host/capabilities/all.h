@@ -1,4 +1,4 @@
-// What the registry gathers: the functions of each capability.
+// Collected by the registry: the functions of each capability.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ std::span<const FunctionSpec> random_functions();
 std::span<const FunctionSpec> log_functions();
 std::span<const FunctionSpec> agent_functions();
 
-// What sql.schema asks of a database.
+// The query of sql.schema.
 inline constexpr std::string_view kSchemaQuery =
     "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
 

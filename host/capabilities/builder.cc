@@ -1,13 +1,13 @@
-// builder: a long text, or a list, piece by piece. Joining strings copies all that there is each time, and nothing is
-// given back; a builder moves what it has only when it has doubled.
+// builder: builds a long text, or a list, piece by piece. Joining strings copies everything each time, and nothing
+// is freed; a builder moves its content only when its size has doubled.
 //
-// A builder lies in the program's linear memory, so it is frozen, copied and paid for as all else there:
+// A builder is in the program's linear memory, so it is frozen, copied and paid for like everything there:
 //
 //   header  magic, size, capacity, bytes      (four u32)
 //   bytes   at the address `bytes`: `capacity` of them, of which the first `size` are the text
 //
-// The program may write over any of it: each number is looked at before it is used, so a builder that is broken costs
-// its program a trap, and the host nothing.
+// The program may overwrite any of it: each number is checked before it is used, so a broken builder costs its
+// program a trap, and the host nothing.
 #include <algorithm>
 #include <cstring>
 
@@ -20,13 +20,13 @@ namespace {
 constexpr uint32_t kMagic = 0x646C'4275;  // "uBld"
 constexpr uint64_t kHeaderBytes = 16;
 constexpr uint64_t kFirstCapacity = 64;
-constexpr uint64_t kMaxBytes = kMaxResultBytes;  // more could not be made a string
+constexpr uint64_t kMaxBytes = kMaxResultBytes;  // more could not become a string
 constexpr uint64_t kLengthBytes = 4;
 
-// What a unit of fuel moves when a builder grows.
+// Bytes moved per unit of fuel when a builder grows.
 constexpr uint64_t kMovedBytes = 16;
 
-// A builder while a call lasts.
+// A builder during a call.
 class Builder {
  public:
   static HostResult<Builder> open(Call& call) {
@@ -46,8 +46,8 @@ class Builder {
     return {reinterpret_cast<const char*>(call_.guest.memory().data() + bytes_), size_};
   }
 
-  // Appends the call's second argument, with its length before it where `is_item`. What is too much is paid for before
-  // anything is written, since the call is then made again.
+  // Appends the call's second argument, preceded by its length if `is_item`. Everything that may fail is paid for
+  // before anything is written, since the call is then repeated.
   HostResult<void> append(bool is_item) {
     const uint64_t length = call_.text(1).size();
     if (length == 0 && !is_item) return {};
@@ -144,7 +144,7 @@ constexpr Param kBuilder{"builder", Type::kI32};
 constexpr Param kText{"text", Type::kBytes};
 constexpr Cost kAddCost{.base = 20, .per_byte = 1, .works = true};
 
-// What counts as one: (set $b (call $builder.new)) … `body`.
+// The body of an example: (set $b (call $builder.new)) … `body`.
 #define BUILDER_EXAMPLE(body) "(set $b (call $builder.new)) " body
 
 constexpr FunctionSpec kFunctions[] = {

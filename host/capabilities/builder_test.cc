@@ -32,7 +32,7 @@ TEST(Builder, MakesAListOfItems) {
   EXPECT_EQ(machine.number("list.count", {list}), 3);
 }
 
-// A text that lies in the builder's own memory, also while that is moved.
+// A text in the builder's own memory, also while that is moved.
 TEST(Builder, TakesAPartOfItself) {
   Machine machine;
   const auto builder = static_cast<uint64_t>(machine.number("builder.new"));
@@ -78,7 +78,7 @@ TEST(Builder, WhatTheProgramWroteOverDoesNotHurtTheHost) {
   }
 }
 
-// The call that needs more fuel than there is has done nothing yet, also where the builder must grow.
+// A call that needs more fuel than there is has done nothing yet, even if the builder must grow.
 TEST(Builder, ACallWithoutFuelCanBeMadeAgain) {
   Machine machine;
   const int builder = static_cast<int>(machine.number("builder.new"));

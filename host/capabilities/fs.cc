@@ -22,7 +22,7 @@ HostResult<Value> remove(Call& call) { return nothing(call.broker.file_remove(ca
 
 HostResult<Value> list(Call& call) {
   MEMBRANE_ASSIGN(const std::vector<FileInfo> entries, call.broker.file_list(call.text(0)));
-  constexpr uint64_t kForms = 2, kEntryBytes = 64;  // as values and as text; besides its name
+  constexpr uint64_t kForms = 2, kEntryBytes = 64;  // as values and as text; in addition to its name
   uint64_t bytes = 0;
   for (const FileInfo& entry : entries) bytes += json_text_bytes(entry.name) + kEntryBytes;
   MEMBRANE_TRY(call.check_size(kForms * bytes));

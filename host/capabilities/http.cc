@@ -13,14 +13,14 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// RFC 9110, section 5.6.2: what a method or a header's name is made of.
+// RFC 9110, section 5.6.2: the characters of a method or a header name.
 bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
   });
 }
-// No line break or other control character may end a header and begin another.
+// No line break or other control character may end a header and start another.
 bool is_field_value(std::string_view text) {
   return std::ranges::all_of(
       text, [](char c) { return c == '\t' || (static_cast<uint8_t>(c) >= 0x20 && c != 0x7F); });
@@ -35,7 +35,7 @@ std::string lower_case(std::string_view text) {
 
 constexpr Cost kCost{.base = 1'000, .per_byte = 1};
 
-// What http.status and http.header tell of is kept; the rest is the caller's.
+// Keeps what http.status and http.header report; the rest is the caller's.
 HostResult<HttpResponse> ask(Call& call, const HttpRequest& request) {
   call.state.http_status = 0;
   call.state.http_headers.clear();
@@ -63,7 +63,7 @@ HostResult<Value> post(Call& call) {
                          .body = std::string(call.text(2))});
 }
 
-// Servers take some 8 to 64 KiB of headers, and a few levels are one more than a header has.
+// Servers accept about 8 to 64 KiB of headers; a few levels are already more than a header has.
 constexpr JsonLimits kHeaderLimits{
     .bytes = 256u << 10, .depth = 2, .values = 4'000, .memory_bytes = 4u << 20};
 
@@ -110,7 +110,7 @@ HostResult<Value> request(Call& call) {
   return get_body(call, request);
 }
 
-// Several headers of one name are one, as RFC 9110, section 5.3 joins them.
+// Several headers with one name are joined, as in RFC 9110, section 5.3.
 json json_of(const Headers& headers) {
   json object = json::object();
   for (const auto& [name, value] : headers) {
@@ -120,7 +120,7 @@ json json_of(const Headers& headers) {
   return object;
 }
 
-// The answer as JSON, where there is room for it behind `used` bytes.
+// The answer as JSON, if there is room for it after `used` bytes.
 HostResult<std::string> answer_text(const Call& call, const HttpRequest& request, const Headers& headers,
                                     HttpResponse response, uint64_t used = 0) {
   MEMBRANE_TRY(call.check_size(used + json_text_bytes(response.body)));
@@ -153,7 +153,7 @@ const std::string* string_in(const json& object, const char* name) {
   return member == object.end() ? nullptr : member->get_ptr<const std::string*>();
 }
 
-// An URL, or {"method":…, "url":…, "headers":{…}, "body":…}.
+// A URL, or {"method":…, "url":…, "headers":{…}, "body":…}.
 HostResult<HttpRequest> request_of(const json& value) {
   if (const auto* url = value.get_ptr<const std::string*>())
     return HttpRequest{.method = "GET", .url = *url, .headers = {}, .body = {}};
@@ -206,7 +206,7 @@ std::string error_text(const HostError& error) {
   return object.dump();
 }
 
-// Adds the answers to `text`, an array that is open.
+// Adds the answers to `text`, an open array.
 void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& text) {
   std::vector<HostResult<HttpResponse>> answers = call.broker.http_many(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -214,27 +214,28 @@ void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& 
     CallPart part{.summary = request.method + ", " + request.url,
                   .bytes_out = request.url.size() + request.body.size()};
     if (text.size() > 1) text += ",";
-    HostResult<std::string> told = std::unexpected(HostError{});
+    HostResult<std::string> written = std::unexpected(HostError{});
     if (answers[i]) {
       part.bytes_in = answers[i]->body.size();
       const Headers headers = std::move(answers[i]->headers);
-      told = answer_text(call, request, headers, *std::move(answers[i]), text.size());
+      written = answer_text(call, request, headers, *std::move(answers[i]), text.size());
     } else {
-      told = std::unexpected(std::move(answers[i].error()));
+      written = std::unexpected(std::move(answers[i].error()));
     }
     answers[i] = HttpResponse();
-    if (!told) {
-      part.error = told.error();
-      call.work.add(kCost.per_byte * part.bytes_in);  // it came, all the same
+    if (!written) {
+      part.error = written.error();
+      call.work.add(kCost.per_byte * part.bytes_in);  // it was received all the same
     }
-    text += told ? *told : error_text(told.error());
+    text += written ? *written : error_text(written.error());
     call.parts->push_back(std::move(part));
   }
 }
 
 HostResult<Value> get_many(Call& call) {
   MEMBRANE_ASSIGN(const std::vector<HttpRequest> requests, requests_of(call));
-  if (!requests.empty()) call.work.add(kCost.base * (requests.size() - 1));  // each costs what one does
+  if (!requests.empty())
+    call.work.add(kCost.base * (requests.size() - 1));  // each costs as much as a single one
   if (call.work.is_too_much()) return refuse(Errno::kBudget, "there is no fuel left for the requests");
   call.state.http_status = 0;
   call.state.http_headers.clear();

@@ -1,4 +1,4 @@
-// io: what a program is given, what it prints, and its result.
+// io: a program's input, output and result.
 #include "base/utf8.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"

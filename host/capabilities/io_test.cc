@@ -1,4 +1,4 @@
-// io, log and agent: what goes in and out of a run.
+// io, log and agent: input and output of a run.
 #include <gtest/gtest.h>
 
 #include "host/machine_testing.h"

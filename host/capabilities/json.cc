@@ -1,7 +1,7 @@
-// json: reading and building JSON without a parser of one's own.
+// json: reading and building JSON without a parser in the program.
 //
-// A document is parsed anew by each call; its size and its depth are bounded, so that
-// neither memory nor the stack can be used up.
+// Each call parses the document anew; its size and its depth are bounded, so that neither memory nor the stack can
+// be exhausted.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@
 namespace membrane::host {
 namespace {
 
-using json = nlohmann::ordered_json;  // what is written keeps the order of what was read
+using json = nlohmann::ordered_json;  // the output keeps the order of the input
 
 HostResult<json> parse(const Call& call, size_t argument, std::string_view what = "the text") {
   const std::string_view text = call.text(argument);
@@ -29,14 +29,14 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
-// The index that the step names in an array of this size; `size` or more when it names none.
+// The index that the step selects in an array of this size; `size` or more when there is none.
 size_t index_in(const PathStep& step, size_t size) {
   const int64_t index =
       step.index < 0 && step.is_index ? step.index + static_cast<int64_t>(size) : step.index;
   return index < 0 ? std::numeric_limits<size_t>::max() : static_cast<size_t>(index);
 }
 
-// Null when there is no such thing.
+// Null when it does not exist.
 json* child_of(json& value, const PathStep& step) {
   if (value.is_object() && !step.is_index) {
     const auto found = value.find(step.name);
@@ -63,7 +63,7 @@ HostResult<json*> find(json& document, const std::vector<PathStep>& steps) {
   return value;
 }
 
-// The value that arguments 0 (document) and 1 (path) name.
+// The value that arguments 0 (document) and 1 (path) select.
 struct Located {
   json document;
   json* value = nullptr;
@@ -140,7 +140,7 @@ HostResult<Value> keys(Call& call) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   if (!located->value->is_object())
     return refuse(Errno::kInvalid,
-                  std::string("the value is no object but a ") + located->value->type_name());
+                  std::string("the value is not an object but a ") + located->value->type_name());
   std::vector<std::string_view> names;
   for (const auto& [name, value] : located->value->get_ref<const json::object_t&>()) names.push_back(name);
   std::ranges::sort(names);
@@ -165,7 +165,7 @@ HostResult<Value> quote(Call& call) {
   return json_text(json(std::string(call.text(0))));
 }
 
-// Sets what the path names; objects on the way that are missing are made, and an array grows by one at its end.
+// Sets what the path selects; missing objects on the way are created, and an array grows by one at its end.
 HostResult<void> put(json& document, const std::vector<PathStep>& steps, json value) {
   json* target = &document;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -184,8 +184,8 @@ HostResult<void> put(json& document, const std::vector<PathStep>& steps, json va
   return {};
 }
 
-// Whether a value of this depth may stand where the path leads. The library prints and frees by recursion, so this
-// is asked before the value is put there.
+// Whether a value of this depth fits at the path. The library prints and frees by recursion, so this is checked
+// before the value is stored.
 HostResult<void> check_depth(const std::vector<PathStep>& steps, size_t depth) {
   if (steps.size() + depth <= kMaxJsonDepth) return {};
   return refuse(Errno::kInvalid,

@@ -1,4 +1,4 @@
-// kv: a key-value store that outlives the run when the grant names a file.
+// kv: a key-value store that outlives the run if the grant names a file.
 #include "base/json.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"

@@ -1,7 +1,7 @@
-// list: many strings in one, so that a program walks over lines, fields and items in linear time.
+// list: many strings in one, so that a program iterates over lines, fields and items in linear time.
 //
 // A list is a string whose bytes are strings, one after the other: the address of an item is that of an ordinary
-// string, and the next item begins behind its last byte. (each …) of the preprocessor walks so.
+// string, and the next item begins after its last byte. (each …) of the preprocessor iterates this way.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -31,14 +31,15 @@ uint32_t length_at(std::string_view list, size_t at) {
   return length;
 }
 
-// Calls `visit(item)` for each item. EINVAL when the text is no list.
+// Calls `visit(item)` for each item. EINVAL when the text is not a list.
 template <typename Visit>
 HostResult<void> for_each_item(std::string_view list, Visit visit) {
   for (size_t at = 0; at < list.size();) {
     const bool has_length = list.size() - at >= kLengthBytes;
     const uint64_t length = has_length ? length_at(list, at) : 0;
     if (!has_length || length > list.size() - at - kLengthBytes)
-      return refuse(Errno::kInvalid, "the text is no list: list.lines, list.split and list.words make one");
+      return refuse(Errno::kInvalid,
+                    "the text is not a list: list.lines, list.split and list.words make one");
     visit(list.substr(at + kLengthBytes, length));
     at += kLengthBytes + length;
   }
@@ -51,7 +52,7 @@ HostResult<int64_t> count_items(std::string_view list) {
   return count;
 }
 
-// The items of the first argument, when there is room for them and for a list of them.
+// The items of the first argument, if there is room for them and for a list of them.
 HostResult<Items> items_of(const Call& call) {
   MEMBRANE_ASSIGN(const int64_t count, count_items(call.text(0)));
   MEMBRANE_TRY(
@@ -71,7 +72,7 @@ std::string list_of(const Items& items) {
   return list;
 }
 
-// What `for_each(visit)` visits, as a list: measured, and then made.
+// The items that `for_each(visit)` visits, as a list: first measured, then made.
 template <typename ForEach>
 HostResult<Value> list_of_visited(const Call& call, ForEach for_each) {
   uint64_t size = 0;
@@ -140,7 +141,7 @@ HostResult<Value> items(Call& call) {
   return list;
 }
 
-// --- asking ------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------
 
 HostResult<Value> count(Call& call) {
   MEMBRANE_ASSIGN(const int64_t count, count_items(call.text(0)));
@@ -183,7 +184,7 @@ HostResult<Value> sort(Call& call) {
   return list_of(items);
 }
 
-// By the number that each item is, least first; what is no number comes last.
+// By the number in each item, ascending; items that are not numbers come last.
 HostResult<Value> sort_numbers(Call& call) {
   MEMBRANE_ASSIGN(const Items items, items_of(call));
   struct Keyed {
@@ -221,7 +222,7 @@ HostResult<Value> unique(Call& call) {
 constexpr Param kList{"list", Type::kBytes};
 constexpr Param kText{"text", Type::kBytes};
 constexpr Param kSeparator{"separator", Type::kBytes};
-// Sorting compares each item a few times, and each in another place of the memory.
+// Sorting compares each item a few times, each time elsewhere in memory.
 constexpr Cost kSortCost{.base = 50, .per_byte = 6};
 
 constexpr FunctionSpec kFunctions[] = {

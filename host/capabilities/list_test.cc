@@ -5,7 +5,7 @@
 namespace membrane::host {
 namespace {
 
-// The items with bars between them.
+// The items, separated by bars.
 std::string shown(Machine& machine, const std::string& list) {
   return machine.text("list.join", {list, "|"});
 }
@@ -60,7 +60,7 @@ TEST(List, WhatIsNoListIsATrapThatSaysSo) {
   for (const char* text : {"abc", "plain text", "\x05\x01\x01\x01"}) {
     const Outcome outcome = machine.call("list.count", {text});
     EXPECT_EQ(outcome.end, CallEnd::kTrap) << text;
-    EXPECT_NE(outcome.error.reason.find("no list"), std::string::npos);
+    EXPECT_NE(outcome.error.reason.find("not a list"), std::string::npos);
   }
   EXPECT_EQ(machine.call("list.count", {std::string("\x02\0\0\0a", 5)}).end, CallEnd::kTrap);
   EXPECT_EQ(machine.number("list.count", {""}), 0);

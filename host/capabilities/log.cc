@@ -1,4 +1,4 @@
-// log: what a program has to say about its work, apart from its output.
+// log: messages of a program about its work, separate from its output.
 #include "base/utf8.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"

@@ -1,13 +1,13 @@
-// map: numbers by texts, for counting and adding up.
+// map: numbers keyed by texts, for counting and adding up.
 //
-// A map lies in the program's linear memory, so it is frozen, copied and paid for as all else there:
+// A map is in the program's linear memory, so it is frozen, copied and paid for like everything there:
 //
 //   header  magic, count, capacity, entries, slots      (five u32)
 //   entries capacity × { key: address of a string, hash: u32, value: f64 }, in the order in which they were added
 //   slots   twice the capacity × u32: 0, or the number of an entry and 1
 //
-// When the entries are full, both are made again with twice the capacity. The program may write over any of it: each
-// address and number is looked at before it is used, and each step is paid for, so a map that is broken costs its
+// When the entries are full, both arrays are reallocated with twice the capacity. The program may overwrite any of
+// it: each address and number is checked before it is used, and each step is paid for, so a broken map costs its
 // program a trap, and the host nothing.
 #include <algorithm>
 #include <bit>
@@ -32,7 +32,7 @@ constexpr uint64_t kSlotsPerEntry = 2;
 constexpr uint32_t kFirstCapacity = 16;
 constexpr uint32_t kMaxCapacity = 1u << 24;
 
-// Fuel for a look at a slot and its key; for moving an entry when a map grows; for one of the entries that are listed.
+// Fuel for checking a slot and its key; for moving an entry when a map grows; for a listed entry.
 constexpr uint64_t kProbeFuel = 4;
 constexpr uint64_t kMoveFuel = 4;
 constexpr uint64_t kListFuel = 8;
@@ -50,7 +50,7 @@ struct Entry {
   double value = 0;
 };
 
-// A map while a call lasts. Addresses that open() has checked hold until memory is allocated.
+// A map during a call. Addresses that open() has checked are valid until memory is allocated.
 class Map {
  public:
   static HostResult<Map> open(Call& call) {
@@ -75,7 +75,7 @@ class Map {
     return call_.guest.read_string(entry.key);
   }
 
-  // The number of the key's entry; count() when there is none.
+  // The index of the key's entry; count() when there is none.
   HostResult<uint32_t> find(std::string_view key) {
     const uint32_t hash = hash_of(key);
     for (uint64_t looks = 0; looks <= slot_count(); ++looks) {
@@ -93,8 +93,8 @@ class Map {
     return broken();
   }
 
-  // The key is not there: find() has said so just now. It is copied, for the program may write over it. All that may
-  // be too much is paid for before anything is written, since the call is then made again.
+  // Adds a key that find() did not find. The key is copied, since the program may overwrite it. Everything that may
+  // fail is paid for before anything is written, since the call is then repeated.
   HostResult<void> add(std::string_view key, double value) {
     const uint32_t hash = hash_of(key);
     std::vector<uint32_t> grown;
@@ -155,7 +155,7 @@ class Map {
     return {};
   }
 
-  // The slots of a map with twice the capacity, paid for.
+  // Paid slots for a map of twice the capacity.
   HostResult<std::vector<uint32_t>> slots_of_twice() {
     if (capacity_ >= kMaxCapacity)
       return refuse(Errno::kNoMemory, "a map has at most " + std::to_string(kMaxCapacity) + " keys");
@@ -176,7 +176,7 @@ class Map {
     return slot;
   }
 
-  // To room for so many entries, with these slots.
+  // Grows to this capacity, with these slots.
   HostResult<void> move_to(uint32_t capacity, const std::vector<uint32_t>& slots) {
     MEMBRANE_ASSIGN(const uint32_t at,
                     call_.guest.allocate(capacity * kEntryBytes + slots.size() * kSlotBytes));
@@ -208,7 +208,7 @@ HostResult<Value> make(Call& call) {
   return static_cast<int32_t>(map);
 }
 
-// Sets the key's value, or adds to what it is.
+// Sets the key's value, or adds to it.
 HostResult<Value> put(Call& call, double value, bool adds) {
   MEMBRANE_ASSIGN(Map map, Map::open(call));
   MEMBRANE_ASSIGN(const uint32_t number, map.find(call.text(1)));
@@ -231,7 +231,7 @@ HostResult<Value> get(Call& call) {
   MEMBRANE_ASSIGN(const Value value, get_f64(call));
   const double number = std::get<double>(value);
   if (number != std::trunc(number) || number < INT32_MIN || number > INT32_MAX)
-    return refuse(Errno::kInvalid, decimal_of(number) + " is no i32; map.get_f64 gives it");
+    return refuse(Errno::kInvalid, decimal_of(number) + " is not an i32; map.get_f64 returns it");
   return static_cast<int32_t>(number);
 }
 
@@ -251,7 +251,7 @@ struct Keyed {
   double value = 0;
 };
 
-// The entries in their order, when there is room for them and for a list of their keys.
+// The entries in order, if there is room for them and for a list of their keys.
 HostResult<std::vector<Keyed>> entries_of(Call& call, Map& map) {
   MEMBRANE_TRY(map.pay(kListFuel * map.count()));
   MEMBRANE_TRY(call.check_size(map.count() * sizeof(Keyed)));
@@ -268,7 +268,7 @@ HostResult<std::vector<Keyed>> entries_of(Call& call, Map& map) {
   return entries;
 }
 
-// As list.* have it.
+// In the format of list.*.
 std::string list_of(std::span<const Keyed> entries) {
   std::string list;
   for (const Keyed& entry : entries) {
@@ -291,9 +291,9 @@ HostResult<Value> top(Call& call) {
   MEMBRANE_TRY(map.pay(entries.size() * static_cast<uint64_t>(std::bit_width(entries.size()))));
   uint64_t size = 0;
   for (const Keyed& entry : entries) size += entry.key.size();
-  MEMBRANE_TRY(map.pay(size));  // alike keys are compared to their ends
+  MEMBRANE_TRY(map.pay(size));  // similar keys are compared to their ends
   std::ranges::sort(entries, [](const Keyed& a, const Keyed& b) {
-    const auto order = std::strong_order(b.value, a.value);  // also of what is no number
+    const auto order = std::strong_order(b.value, a.value);  // also for NaN
     return order == 0 ? a.key < b.key : order < 0;
   });
   const auto wanted = static_cast<size_t>(std::max(call.i32(1), 0));
@@ -306,7 +306,7 @@ constexpr Param kNumber{"value", Type::kI32};
 constexpr Param kReal{"value", Type::kF64};
 constexpr Cost kCost{.base = 40, .per_byte = 1, .works = true};
 
-// What counts as one: (set $m (call $map.new)) … `body`.
+// The body of an example: (set $m (call $map.new)) … `body`.
 #define MAP_EXAMPLE(body) "(set $m (call $map.new)) " body
 
 constexpr FunctionSpec kFunctions[] = {

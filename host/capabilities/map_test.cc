@@ -43,7 +43,7 @@ TEST(Map, Grows) {
   for (int i = 0; i < 5'000; ++i) EXPECT_EQ(machine.number("map.get", {map, std::to_string(i)}), i);
 }
 
-// A key that lies in memory which the program then uses for something else.
+// A key in memory that the program then reuses.
 TEST(Map, KeepsItsOwnCopyOfAKey) {
   Machine machine;
   const auto map = static_cast<uint64_t>(machine.number("map.new"));
@@ -62,7 +62,7 @@ TEST(Map, WhatIsNoMapIsATrap) {
   }
 }
 
-// Each word of the header in turn, and those of the entries and slots, with numbers that lead astray.
+// Overwrites each word of the header, and of the entries and slots, with misleading numbers.
 TEST(Map, WhatTheProgramWroteOverDoesNotHurtTheHost) {
   for (uint32_t word = 0; word < 40; ++word) {
     for (const uint32_t value : {0U, 1U, 17U, 65'536U, 0x7FFF'FFFFU, 0xFFFF'FFFFU}) {
@@ -77,7 +77,7 @@ TEST(Map, WhatTheProgramWroteOverDoesNotHurtTheHost) {
   }
 }
 
-// The call that needs more fuel than there is has done nothing yet, also where the map must grow.
+// A call that needs more fuel than there is has done nothing yet, even if the map must grow.
 TEST(Map, ACallWithoutFuelCanBeMadeAgain) {
   Machine machine;
   const int map = static_cast<int>(machine.number("map.new"));

@@ -1,7 +1,7 @@
 // random: numbers from a stream that the broker seeds once.
 //
-// One journaled call gives 32 bytes; all else is computed from them, so that a program may
-// draw a million numbers without a million host calls, and a replay draws the same.
+// One journaled call returns 32 bytes; everything else is computed from them, so that a program can draw a million
+// numbers without a million host calls, and a replay draws the same.
 #include <algorithm>
 
 #include "base/hex.h"
@@ -45,7 +45,7 @@ HostResult<Value> range(Call& call) {
   const auto [low, high] =
       std::minmax({call.i32(0), call.i32(1)});  // a list: two arguments would give references
   const uint64_t count = static_cast<uint64_t>(int64_t{high} - int64_t{low}) + 1;
-  // What the last, incomplete round of `count` would give is drawn again, else small numbers came more often.
+  // Values in the last, incomplete range of `count` are drawn again; otherwise small numbers would be more frequent.
   const uint64_t rest = (uint64_t{1} << 32) % count;
   uint64_t drawn = stream->next_u32();
   while (drawn >= (uint64_t{1} << 32) - rest) drawn = stream->next_u32();

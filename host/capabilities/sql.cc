@@ -1,4 +1,4 @@
-// sql: questions to the databases that the policy grants; nothing can be changed.
+// sql: queries to the databases that the policy grants; nothing can be changed.
 #include "host/call.h"
 #include "host/capabilities/all.h"
 #include "host/read_json.h"

@@ -1,8 +1,7 @@
-// str: what strings and numbers need, and WebAssembly does not have.
+// str: operations on strings and numbers that WebAssembly lacks.
 //
-// Strings are bytes; places and lengths count bytes. All searching takes linear time,
-// whatever the program hands over, and a result that may be far larger than its arguments
-// is measured before it is made.
+// Strings are bytes; positions and lengths count bytes. All searching takes linear time for any input, and a result
+// that may be far larger than its arguments is measured before it is made.
 #include <algorithm>
 #include <limits>
 
@@ -22,9 +21,9 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kNone = std::string_view::npos;
-constexpr int64_t kMaxItems = kMaxJsonValues;  // of a JSON array
+constexpr int64_t kMaxItems = kMaxJsonValues;  // per JSON array
 
-// Memories are smaller than 4 GiB, but a string may be larger than an i32 holds.
+// Memories are smaller than 4 GiB, but the size of a string may not fit in an i32.
 int32_t to_i32(size_t value) {
   return static_cast<int32_t>(std::min<size_t>(value, std::numeric_limits<int32_t>::max()));
 }
@@ -37,7 +36,8 @@ HostResult<Value> map_bytes(const Call& call, char (*change)(char)) {
   return changed;
 }
 
-// Calls `visit(piece)` for each piece between separators until it says false. An empty separator separates nothing.
+// Calls `visit(piece)` for each piece between separators until it returns false. An empty separator separates
+// nothing.
 template <typename Visit>
 void for_each_piece(std::string_view text, std::string_view separator, Visit visit) {
   while (true) {
@@ -53,7 +53,7 @@ int64_t count_pieces(std::string_view text, std::string_view separator) {
   return count;
 }
 
-// A line feed ends a line; one at the very end begins no further line. "" has no lines.
+// A line feed ends a line; one at the very end does not start another line. "" has no lines.
 std::string_view without_last_break(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   return text;
@@ -137,7 +137,7 @@ HostResult<Value> concat(Call& call) {
   return both.append(call.text(0)).append(call.text(1));
 }
 
-// Back to where the character that `at` stands in begins.
+// Back to the start of the character that contains `at`.
 size_t character_start(std::string_view text, size_t at) {
   for (size_t back = 1; back <= 3 && back <= at; ++back) {
     const size_t length = utf8_length(text.substr(at - back));
@@ -228,7 +228,7 @@ HostResult<Value> split(Call& call) {
   if (count > kMaxItems)
     return refuse(Errno::kNoMemory, "the text has " + std::to_string(count) + " fields; an array takes " +
                                         std::to_string(kMaxItems));
-  constexpr uint64_t kPunctuation = 3;  // of each field
+  constexpr uint64_t kPunctuation = 3;  // per field
   const uint64_t size = json_text_bytes(call.text(0)) + kPunctuation * static_cast<uint64_t>(count);
   MEMBRANE_TRY(call.check_size(size));
   std::string array = "[";
@@ -282,7 +282,7 @@ HostResult<Value> from_char(Call& call) {
 
 // --- other forms -----------------------------------------------------------------------
 
-// RFC 3986, section 2.3: what needs no escape.
+// RFC 3986, section 2.3: characters that need no escape.
 bool is_unreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
          c == '_' || c == '~';
@@ -343,7 +343,7 @@ HostResult<Value> text_of_html(Call& call) {
 HostResult<Value> links_of_html(Call& call) {
   MEMBRANE_TRY(call.check_size(call.text(0).size()));
   const auto links = html_links(call.text(0));
-  constexpr uint64_t kNames = 24;  // and punctuation, of each link
+  constexpr uint64_t kNames = 24;  // and punctuation, per link
   uint64_t size = call.text(0).size();
   for (const HtmlLink& link : links) size += kNames + json_text_bytes(link.href) + json_text_bytes(link.text);
   MEMBRANE_TRY(call.check_size(size));

@@ -36,7 +36,7 @@ HostResult<Value> format(Call& call) {
   return std::string(text.data());
 }
 
-// Reads fields of fixed width from the front of a text.
+// Reads fixed-width fields from the start of a text.
 class Fields {
  public:
   explicit Fields(std::string_view text) : rest_(text) {}
@@ -55,7 +55,7 @@ class Fields {
     rest_.remove_prefix(digits);
     return true;
   }
-  // The digits of a fraction of a second, in ms; those past the third are dropped.
+  // The digits of a fraction of a second, in ms; digits after the third are dropped.
   bool fraction_ms(int& ms) {
     size_t count = 0;
     ms = 0;

@@ -1,4 +1,4 @@
-// http, kv, fs, ai, sql, time and random: what reaches the broker, and what comes back.
+// http, kv, fs, ai, sql, time and random: the requests that reach the broker, and their answers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -169,7 +169,7 @@ TEST(Kv, KeepsAndForgets) {
   EXPECT_EQ(machine.text("kv.keys", {"zz"}), "[]");
 }
 
-// A key that the host has in one byte may take six of a list.
+// A key of one byte in the host may take six in a list.
 TEST(Kv, AListOfKeysHasTheMemoryThatIsLeft) {
   Machine machine;
   for (char c = 'a'; c < 'k'; ++c) machine.call("kv.set", {c + std::string(1'000, '\x01'), ""});

@@ -1,4 +1,4 @@
-// Who hears of the requests that the egress sends, and traces them.
+// Observes the requests that the egress sends, and traces them.
 //
 // Threads: any.
 #pragma once
@@ -12,11 +12,11 @@ namespace membrane::host {
 class EgressWatch {
  public:
   virtual ~EgressWatch() = default;
-  // A request is about to leave; each redirect is another. Method and host are those of the grant's words, so that neither has
-  // anything of the program's choice: "GET", "*.example.org". Gives its number, and into `traceparent` what it carries where
-  // the grant says so; "" for nothing.
+  // A request is about to leave; each redirect is a separate one. Method and host come from the grant's text, so
+  // that the program chooses nothing in them: "GET", "*.example.org". Returns the request's number, and sets
+  // `traceparent` to its trace header if the grant says so; "" for none.
   virtual uint64_t leaves(std::string_view method, std::string_view host, std::string& traceparent) = 0;
-  // Its answer came, with this status; 0: none came.
+  // Its response arrived, with this status; 0: none did.
   virtual void is_over(uint64_t number, int status) = 0;
 };
 

@@ -1,6 +1,6 @@
-// The addresses of a host, as far as a grant lets them be dialled: each one that is not public must stand among the grant's.
+// Resolves a host to addresses that a grant allows: each address that is not public must be listed in the grant.
 //
-// Threads: pure, but for the resolver.
+// Threads: pure functions, except for the resolver.
 #pragma once
 
 #include <string>
@@ -12,8 +12,9 @@
 
 namespace membrane::host {
 
-// Every answer of the resolver is checked: one address that is not public and not in `ranges` refuses them all. Cloud metadata
-// addresses must stand there in full. `grant`: its URL, for the refusal. Errors: EACCES, and those of the resolver.
+// Every answer of the resolver is checked: one address that is not public and not in `ranges` refuses them all.
+// Cloud metadata addresses must be listed in full. `grant`: its URL, for the refusal. Errors: EACCES, and those of
+// the resolver.
 HostResult<std::vector<policy::Address>> resolve_granted(const std::string& host,
                                                          const std::vector<policy::Cidr>& ranges,
                                                          const std::string& grant, Resolver& resolver,

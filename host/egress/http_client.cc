@@ -21,8 +21,8 @@ using policy::Resource;
 
 constexpr char kUserAgent[] = "membrane/0.1";
 
-// What the callbacks of one exchange share. The first thing that goes wrong is kept in
-// `error`; libcurl then only knows that a callback said stop.
+// Shared state of one exchange's callbacks. The first error is stored in `error`; libcurl only knows that a callback
+// aborted.
 struct Progress {
   const Exchange& exchange;
   const CurlApi& api;
@@ -30,19 +30,19 @@ struct Progress {
   RawResponse response = {};
   uint64_t body_bytes = 0;
   uint64_t header_bytes = 0;
-  uint64_t unpacked_bytes = 0;  // headers, and the body as it is kept
-  uint64_t wire_bytes = 0;      // as HTTP has them, before chunks and compression are undone
+  uint64_t unpacked_bytes = 0;  // headers, and the stored body
+  uint64_t wire_bytes = 0;      // as transferred, before dechunking and decompression
   uint64_t paid_bytes = 0;
   bool body_begun = false;
-  int packings = 0;      // how many times the body is compressed, by its headers
-  bool guarded = false;  // a socket to an unchecked address was asked for
+  int packings = 0;      // number of compressions of the body, according to its headers
+  bool guarded = false;  // a socket to an unchecked address was requested
   HostError error{Errno::kOk, "", ""};
 
   bool stop(Errno code, std::string reason) {
     if (error.code == Errno::kOk) error = {code, std::move(reason), ""};
     return false;
   }
-  // Pays for what has come since the last payment.
+  // Pays for the bytes since the last payment.
   bool pay() {
     const uint64_t due = std::max(unpacked_bytes, wire_bytes);
     if (due == paid_bytes) return true;
@@ -61,9 +61,8 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// "gzip, chunked" is one packing. Of several, each may blow up what the one around it gives, by a
-// thousand each, within one read and without a byte of the body that is counted or looked at a clock
-// for; no server needs more than one.
+// "gzip, chunked" is one compression. With several, each may expand the output of the next by a thousand within one
+// read, without a byte of the body being counted or the clock being checked; no server needs more than one.
 bool take_packings(Progress& progress, std::string_view codings) {
   while (!codings.empty()) {
     const size_t comma = std::min(codings.find(','), codings.size());
@@ -76,16 +75,16 @@ bool take_packings(Progress& progress, std::string_view codings) {
          progress.stop(Errno::kProtocol, "The server's answer is compressed more than once.");
 }
 
-// A line of the response's head. Folded lines, names that are none and stray control
-// characters are how responses are smuggled past filters, so they end the exchange.
+// A line of the response's head. Folded lines, invalid names and stray control characters are used to smuggle
+// responses past filters, so they end the exchange.
 bool take_header_line(Progress& progress, std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
   if (line.ends_with('\r')) line.remove_suffix(1);
-  if (line.empty() || progress.body_begun) return true;  // the head's end; trailers are dropped
+  if (line.empty() || progress.body_begun) return true;  // the end of the head; trailers are dropped
   if (line.starts_with("HTTP/")) {                       // after a 1xx the real head follows
     progress.response.headers.clear();
     progress.packings = 0;
-    // What follows would be no HTTP, and nobody says where it ends.
+    // The bytes after it would not be HTTP, and have no defined end.
     return !line.substr(line.find(' ') + 1).starts_with("101") ||
            progress.stop(Errno::kProtocol,
                          "The server changes the protocol (101), which no request asks for.");
@@ -154,7 +153,7 @@ size_t on_body(char* data, size_t size, size_t count, void* user) {
     return 0;
   }
   if (!progress.exchange.take_piece && progress.exchange.may_hold && !progress.exchange.may_hold(bytes)) {
-    progress.stop(Errno::kTooBig, "Too many bytes of answers are held that nobody has read yet.");
+    progress.stop(Errno::kTooBig, "Too many bytes of unread responses are held.");
     return 0;
   }
   progress.unpacked_bytes += bytes;
@@ -165,15 +164,15 @@ size_t on_body(char* data, size_t size, size_t count, void* user) {
   return bytes;
 }
 
-// libcurl shows its debugger what it received before it undoes chunks and compression: the only place that sees
-// chunk extensions, and bytes from which nothing is unpacked. It cannot stop the transfer; on_progress() can.
+// libcurl shows its debug callback the received bytes before dechunking and decompression: the only place that sees
+// chunk extensions, and bytes that decompress to nothing. The callback cannot stop the transfer; on_progress() can.
 int on_debug(CURL*, curl_infotype type, char*, size_t size, void* user) {
   if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN)
     static_cast<Progress*>(user)->wire_bytes += size;
   return 0;
 }
 
-// Called after each read. The owner may bring the deadline forward while we wait.
+// Called after each read. The owner may move the deadline forward meanwhile.
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& progress = *static_cast<Progress*>(user);
   if (!progress.pay()) return 1;
@@ -228,7 +227,7 @@ HostError timed_out(const Exchange& exchange) {
   return {Errno::kTimedOut, "The server did not answer in time.", ""};
 }
 
-// libcurl's verdict in our words. Its own texts are constant; they hold nothing of the exchange.
+// Converts libcurl's error. Its own texts are constants, and contain nothing of the exchange.
 HostError explain(const CurlApi& api, CURLcode code, const Progress& progress) {
   const std::string words = api.easy_strerror(code);
   if (progress.error.code != Errno::kOk) return progress.error;
@@ -238,7 +237,7 @@ HostError explain(const CurlApi& api, CURLcode code, const Progress& progress) {
     case CURLE_OPERATION_TIMEDOUT: return timed_out(progress.exchange);
     case CURLE_FILESIZE_EXCEEDED:
       return {Errno::kTooBig, "The server announced an answer larger than the grant's max_response.", ""};
-    case CURLE_OUT_OF_MEMORY:  // what it also says of a line past its limit of 100 KiB
+    case CURLE_OUT_OF_MEMORY:  // also libcurl's error for a line beyond its limit of 100 KiB
       return {Errno::kTooBig, "The server's answer has a header line that is too long.", ""};
     case CURLE_COULDNT_CONNECT:
     case CURLE_SEND_ERROR:
@@ -255,11 +254,11 @@ HostError explain(const CurlApi& api, CURLcode code, const Progress& progress) {
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_UNSUPPORTED_PROTOCOL:  // an answer that is no HTTP at all
+    case CURLE_UNSUPPORTED_PROTOCOL:  // a response that is not HTTP at all
     case CURLE_BAD_CONTENT_ENCODING:
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
-    case CURLE_WRITE_ERROR:  // libcurl's decoders, for the callbacks have spoken above
+    case CURLE_WRITE_ERROR:  // from libcurl's decoders, since errors of the callbacks were returned above
       return {Errno::kProtocol, "The server's answer is malformed: " + words + ".", ""};
     default: return {Errno::kHost, "The exchange failed: " + words + ".", ""};
   }
@@ -284,9 +283,8 @@ class List {
   curl_slist* head_ = nullptr;
 };
 
-// The URL as libcurl's own object. It is made from the normal form's text, for libcurl rewrites
-// percent escapes of parts that it is given singly; and then it must have the very parts that
-// were decided on, or nothing is sent.
+// The URL as libcurl's own object. It is made from the normal form's text, because libcurl rewrites percent escapes
+// in parts that are set individually; it must then have exactly the parts that were decided on, or nothing is sent.
 class Target {
  public:
   Target(const CurlApi& api, const policy::Url& url) : api_(api), url_(api.url_new()) {
@@ -339,7 +337,7 @@ class CurlClient final : public HttpClient {
 
   const CurlApi& api_;
   CURL* easy_;
-  bool ok_ = true;  // every option was accepted: one that was not would be a wall less
+  bool ok_ = true;  // every option was accepted; a rejected one would be a missing wall
 };
 
 void CurlClient::set_walls() {
@@ -351,12 +349,12 @@ void CurlClient::set_walls() {
   set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
   set(CURLOPT_HTTP09_ALLOWED, 0L);
-  // HTTP/2 frames and compressed headers would reach nobody who counts them.
+  // HTTP/2 frames and compressed headers would not be seen by the code that counts them.
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  // As for the service's clients; libcurl itself knows its own path alone.
+  // As for the service's clients; libcurl itself only knows its default path.
   const std::string trusted = environment_variable("SSL_CERT_FILE");
   if (!trusted.empty()) set(CURLOPT_CAINFO, trusted.c_str());
   set(CURLOPT_NOSIGNAL, 1L);
@@ -365,7 +363,7 @@ void CurlClient::set_walls() {
 }
 
 void CurlClient::set_bounds(const Exchange& exchange, uint64_t left_ms) {
-  // One more: libcurl may end up to a millisecond early, and then the time would not be over yet.
+  // One more: libcurl may end up to a millisecond early, when the time is not up yet.
   const long timeout = static_cast<long>(std::min<uint64_t>(left_ms, 3'600'000)) + 1;
   set(CURLOPT_CONNECTTIMEOUT_MS, timeout);
   if (exchange.take_piece) {
@@ -374,7 +372,7 @@ void CurlClient::set_bounds(const Exchange& exchange, uint64_t left_ms) {
   } else {
     set(CURLOPT_TIMEOUT_MS, timeout);
   }
-  // Of what a server announces; 0 would mean no limit. A HEAD request may ask about any size.
+  // Bound on the announced length; 0 would mean no limit. A HEAD request may ask about any size.
   if (exchange.method != "HEAD")
     set(CURLOPT_MAXFILESIZE_LARGE,
         static_cast<curl_off_t>(std::max<uint64_t>(exchange.max_response_bytes, 1)));
@@ -434,7 +432,7 @@ HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
   Progress progress{.exchange = exchange, .api = api_, .easy = easy_};
   const Target target(api_, exchange.url);
   List headers(api_), pins(api_);
-  api_.easy_reset(easy_);  // options go, connections stay
+  api_.easy_reset(easy_);  // options are reset, connections stay
   if (!target.good()) return refuse(Errno::kHost, "libcurl reads the URL in another way than the grant did.");
   ok_ = fill_headers(exchange, headers);
   set(CURLOPT_CURLU, target.get());
@@ -452,7 +450,7 @@ HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
   if (code == CURLE_OK && !progress.pay()) code = CURLE_ABORTED_BY_CALLBACK;
   long status = 0;
   api_.easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
-  api_.easy_reset(easy_);  // it must not point to what dies here
+  api_.easy_reset(easy_);  // it must not point to what is destroyed here
   if (code != CURLE_OK) {
     HostError why = explain(api_, code, progress);
     why.acted = code != CURLE_COULDNT_CONNECT;

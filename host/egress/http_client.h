@@ -1,5 +1,5 @@
-// One HTTP exchange with one server at addresses that somebody else has checked: sent by
-// libcurl, bounded in bytes and time. Decides nothing, follows no redirect, knows no policy.
+// One HTTP exchange with one server at addresses that the caller has checked: sent by libcurl, bounded in bytes and
+// time. Decides nothing, follows no redirect, knows no policy.
 //
 // What holds of every exchange:
 //   - only the given addresses are dialled, by a pinned name and, as a second wall, by a
@@ -36,34 +36,35 @@ struct RawResponse {
   std::string body;
 };
 
-// Borrowed for the exchange.
+// Borrowed during the exchange.
 struct Exchange {
   const policy::Url& url;
-  const std::vector<policy::Address>& addresses;  // for a name: what it resolved to; not empty
+  const std::vector<policy::Address>& addresses;  // for a name: its resolved addresses; not empty
   const std::string& method;
-  const Headers& headers;  // checked: no control characters, nothing of the connection
+  const Headers& headers;  // checked: no control characters, no connection headers
   const std::string& body;
-  uint64_t max_response_bytes = 0;  // after decompression; headers have a limit of their own
+  uint64_t max_response_bytes = 0;  // after decompression; headers have their own limit
   std::atomic<uint64_t>* room =
-      nullptr;  // that bodies may take yet, shared with other exchanges; null: as much as they like
-  // Takes the body piece by piece, with the head; false ends the exchange. Null: it is gathered. With it, the deadline is for
-  // connecting and for each silence of the server's.
+      nullptr;  // remaining bytes for bodies, shared with other exchanges; null: unlimited
+  // Receives the body piece by piece, with the head; false ends the exchange. Null: the body is collected. If set,
+  // the deadline applies to connecting and to each silence of the server.
   std::function<bool(const RawResponse& head, std::string_view piece)> take_piece;
-  std::function<bool(uint64_t bytes)> may_hold;  // so many bytes more, without take_piece; null: yes
-  const Deadline& deadline;                      // of this exchange
-  const Deadline& run;                           // of the run as a whole: the later one, or the same
-  policy::Budget& budget;                        // bytes_in is taken as they come
+  std::function<bool(uint64_t bytes)>
+      may_hold;              // asks for this many more bytes, without take_piece; null: yes
+  const Deadline& deadline;  // for this exchange
+  const Deadline& run;       // for the run as a whole: later, or the same
+  policy::Budget& budget;    // bytes_in is taken as bytes arrive
 };
 
 class HttpClient {
  public:
-  static constexpr uint64_t kMaxHeaderBytes = 64 << 10;  // of a response, with trailers and 1xx
+  static constexpr uint64_t kMaxHeaderBytes = 64 << 10;  // per response, with trailers and 1xx
 
-  // EHOST when libcurl cannot be had.
+  // EHOST when libcurl is not available.
   static HostResult<std::unique_ptr<HttpClient>> create();
   virtual ~HttpClient() = default;
 
-  // An error has `acted` when a server was reached, or may have been.
+  // An error has `acted` set when a server was reached, or may have been.
   virtual HostResult<RawResponse> send(const Exchange& exchange) = 0;
 };
 

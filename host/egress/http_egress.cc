@@ -29,7 +29,7 @@ using policy::Resource;
 using policy::Url;
 using policy::UrlGrant;
 
-// A grant made ready: its URL and ranges parsed.
+// A grant with its URL and ranges parsed.
 struct Grant : HttpRule {
   std::vector<Cidr> addresses;
 
@@ -38,7 +38,7 @@ struct Grant : HttpRule {
   }
 };
 
-// What is sent next: the program's request, or what a redirect made of it.
+// The next request: the program's, or the result of a redirect.
 struct Hop {
   std::string method;
   Url url;
@@ -107,7 +107,7 @@ bool is_hidden(std::string_view name) {
          std::find(std::begin(kHidden), std::end(kHidden), name) != std::end(kHidden);
 }
 
-// Drops what describes the connection, and what no longer describes the body once it is unpacked.
+// Drops headers that describe the connection, and those that no longer describe the body after decompression.
 Headers for_program(const Headers& headers) {
   const bool packed =
       contains_header(headers, "content-encoding") || contains_header(headers, "transfer-encoding");
@@ -130,8 +130,8 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// The request that a redirect asks for (RFC 9110, 15.4, as browsers do it): 303 becomes GET, so
-// do 301 and 302 for POST; 307 and 308 repeat the request.
+// The request after a redirect (RFC 9110, 15.4, as browsers do it): 303 becomes GET, and so do 301 and 302 for POST;
+// 307 and 308 repeat the request.
 Hop redirected(Hop hop, int status, Url target) {
   const bool becomes_get =
       (status == 303 && hop.method != "HEAD") || ((status == 301 || status == 302) && hop.method == "POST");
@@ -151,7 +151,7 @@ Hop redirected(Hop hop, int status, Url target) {
 
 // -- secrets -------------------------------------------------------------------
 
-// By these a program could have a server send an echoed secret in pieces too short to be recognised.
+// With these headers a program could have a server send an echoed secret in pieces too short to be recognised.
 bool asks_for_a_part(std::string_view name) {
   static constexpr std::string_view kNames[] = {"range", "if-range", "request-range"};
   return std::ranges::find(kNames, policy::folded_header(name)) != std::end(kNames);
@@ -167,14 +167,14 @@ Secrets environment_secrets() {
   };
 }
 
-// What sends one request at a time: its connections, and what hides secrets in its answers. Connections are not shared
-// between grants, for an address may be granted to one and not to another.
+// State for sending one request at a time: connections, and the mask that hides secrets in responses. Connections
+// are not shared between grants, because an address may be granted to one and not to another.
 struct HttpEgress::Lane {
-  std::map<const void*, std::unique_ptr<HttpClient>> clients;  // by grant, made at first use
+  std::map<const void*, std::unique_ptr<HttpClient>> clients;  // by grant, created on first use
   std::set<std::string> masked;                                // the secrets that `mask` hides
   std::unique_ptr<SecretMask> mask;                            // kept, since it is large
   std::atomic<uint64_t>* room = nullptr;                       // for bodies, shared by the requests of a call
-  MayHold may_hold;                                            // of one request that is sent alone
+  MayHold may_hold;                                            // for a request that is sent alone
 };
 
 class HttpEgress::Impl {
@@ -183,14 +183,14 @@ class HttpEgress::Impl {
       : budget_(budget), run_(deadline), resolver_(resolver), watch_(watch), secrets_(std::move(secrets)) {}
 
   Status add(const policy::HttpGrant& words);
-  // An error, too, has its secrets hidden. ENOMEM where the host has none.
+  // Secrets are hidden in errors, too. ENOMEM when the host has no memory.
   HostResult<HttpResponse> send(const HttpRequest& request, Lane& lane);
   std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests, uint64_t most_bytes);
 
  private:
   HostResult<HttpResponse> follow(const HttpRequest& request, Lane& lane);
   HostResult<const Grant*> decide(const Hop& hop, bool is_redirected);
-  // `reached`: whether somebody was at the other end, also when it failed.
+  // `reached`: whether a server was reached, even if the request failed.
   using TakePiece = std::function<bool(const RawResponse& head, std::string_view piece)>;
   HostResult<RawResponse> perform(const Hop& hop, const Grant& grant, const Deadline& deadline, Lane& lane,
                                   const TakePiece& take_piece, bool& reached);
@@ -207,7 +207,7 @@ class HttpEgress::Impl {
   static HostResult<void> check_whole(const Hop& hop, bool may_echo);
   SecretMask* mask(Lane& lane);
 
-  // All of these stay as they are while requests are sent, but for the lanes, each of which has one thread.
+  // None of these change while requests are sent, except for the lanes, each of which has one thread.
   std::vector<policy::HttpGrant> words_;  // the grants refer to these
   std::vector<Grant> grants_;
   Budget& budget_;
@@ -256,7 +256,7 @@ HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
   return *value;
 }
 
-// In the place of what the program gave by these names: a client library sends a key even where it has none.
+// Replaces the program's headers of these names: a client library sends a key even where it has none.
 HostResult<void> HttpEgress::Impl::add_headers(const policy::HttpGrant& grant, Headers& headers) {
   std::erase_if(headers, [&](const auto& header) { return contains_header(grant.headers, header.first); });
   for (const auto& [name, value] : grant.headers) {
@@ -271,7 +271,7 @@ HostResult<void> HttpEgress::Impl::add_headers(const policy::HttpGrant& grant, H
   return {};
 }
 
-// Its number for is_over(). Adds what the request is to carry, in the place of what the program gave by that name.
+// Returns its number for is_over(). Adds the trace header, replacing the program's header of that name.
 uint64_t HttpEgress::Impl::tell_watch(const Hop& hop, const policy::HttpGrant& grant, Headers& headers) {
   constexpr std::string_view kName = "traceparent", kAfterScheme = "://";
   std::string_view host = grant.url;
@@ -288,7 +288,7 @@ uint64_t HttpEgress::Impl::tell_watch(const Hop& hop, const policy::HttpGrant& g
 
 HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant,
                                                            const Deadline& deadline) {
-  if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
+  if (url.address) return std::vector{*url.address};  // granted by being in the grant's URL
   auto found = resolve_granted(url.host, grant.addresses, grant.url.text(), resolver_, deadline);
   if (!found && found.error().code == Errno::kTimedOut && run_.passed())
     return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
@@ -343,7 +343,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
   return answer;
 }
 
-// Whether the server, or another at its name, is sent a secret by any of the grants: it may show it elsewhere.
+// Whether any of the grants sends a secret to the server, or to another with its name: it may show it elsewhere.
 bool HttpEgress::Impl::gets_secret(const Url& url) const {
   return std::ranges::any_of(
       grants_, [&](const Grant& grant) { return grant.has_secret() && grant.url.allows_host(url); });
@@ -393,22 +393,23 @@ HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse ra
   return std::unexpected(std::move(over));
 }
 
-// An error may quote what the server said, an address that it redirects to among it.
+// An error may quote the server, for example a redirect's address.
 void HttpEgress::Impl::hide(HostError& error, Lane& lane) {
   SecretMask* const hiding = mask(lane);
   if (hiding == nullptr) return;
   if (!hiding->apply(error.reason)) error.reason.clear();
   std::string grant = error.grant;
-  if (!hiding->apply(grant) || grant != error.grant) error.grant.clear();  // one with asterisks helps nobody
+  if (!hiding->apply(grant) || grant != error.grant)
+    error.grant.clear();  // a grant with asterisks is of no use
 }
 
 // Whether a redirect of this hop may be followed.
 bool HttpEgress::Impl::hear(const HttpRequest& request, const Hop& hop, Lane& lane) {
   if (!request.hear) return true;
-  HttpHop told{hop.method, hop.url.text()};
+  HttpHop shown{hop.method, hop.url.text()};
   SecretMask* const hiding = mask(lane);
-  if (hiding != nullptr && !hiding->apply(told.url)) told.url.clear();
-  return request.hear(told);
+  if (hiding != nullptr && !hiding->apply(shown.url)) shown.url.clear();
+  return request.hear(shown);
 }
 
 HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, Lane& lane) {
@@ -432,7 +433,7 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
     auto grant = decide(hop, redirects > 0);
     if (!grant) return failed(grant.error());
     if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
-    // The first grant's time is for the whole call; the grant of a later hop may make it shorter.
+    // The first grant's time is for the whole call; the grant of a later hop may shorten it.
     deadline = (deadline ? *deadline : run_).within((*grant)->words.timeout_ms);
     bool reached = false, is_heard = false;
     TakePiece take_piece;
@@ -468,7 +469,7 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request, Lane
     auto answer = follow(request, lane);
     if (!answer) hide(answer.error(), lane);
     return answer;
-  } catch (const std::bad_alloc&) {  // which would end the process, on a thread of its own
+  } catch (const std::bad_alloc&) {  // an exception would end the process, since this is a separate thread
     return refuse(Errno::kNoMemory, "the host has no memory for the call");
   }
 }
@@ -479,7 +480,7 @@ std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<cons
   for (Lane& lane : lanes_) lane.room = &room;
   std::vector<HostResult<HttpResponse>> answers(
       requests.size(), refuse(Errno::kHost, "No thread could be started for the request."));
-  std::atomic<size_t> next = 0;  // the request that nobody has taken
+  std::atomic<size_t> next = 0;  // the next request to send
   const auto send_some = [&](Lane& lane) {
     for (size_t i = next++; i < requests.size(); i = next++) answers[i] = send(requests[i], lane);
   };
@@ -487,7 +488,7 @@ std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<cons
   try {
     for (size_t i = 1; i < std::min(requests.size(), kMaxHttpAtOnce); ++i)
       threads.emplace_back(send_some, std::ref(lanes_[i]));
-  } catch (const std::system_error&) {}  // those that there are send all of them
+  } catch (const std::system_error&) {}  // the existing threads send all of them
   send_some(lanes_[0]);
   threads.clear();
   for (Lane& lane : lanes_) lane.room = nullptr;

@@ -1,4 +1,4 @@
-// The way out to the network: decides each HTTP request by the policy's grants, and sends it.
+// Access to the network: decides each HTTP request by the policy's grants, and sends it.
 //
 // For every request, and again for every redirect on its way:
 //   1. the URL is parsed once (policy/url.h) and matched against the grants; of several that
@@ -11,12 +11,11 @@
 // answer is overwritten with asterisks, of the same length (secret_mask.h); where a host is sent a secret,
 // answers are whole: a request for a range of bytes is refused, and so is a partial answer.
 //
-// An address in a grant's URL is granted by standing there; a name that resolves to an address
-// that is not public needs that address in `addresses`. Cloud metadata addresses must stand
-// there in full: a range does not grant them.
+// An address in a grant's URL is thereby granted; a name that resolves to a non-public address needs that address in
+// `addresses`. Cloud metadata addresses must be listed there in full: a range does not grant them.
 //
-// Ownership: budget, deadline (of the run) and resolver are borrowed. Threads: one at a time. Requests that are sent
-// together are sent by threads of their own, which have ended when the call returns; each has its own connections.
+// Ownership: budget, deadline (of the run) and resolver are borrowed. Threads: one at a time. Concurrent requests
+// are sent by threads of their own, which have ended when the call returns; each has its own connections.
 #pragma once
 
 #include <functional>
@@ -36,15 +35,15 @@
 
 namespace membrane::host {
 
-// The value of a secret by its name; nothing when there is none. Called by one thread at a
-// time, which may be one of the egress's own.
+// The value of a secret by its name; nothing when there is none. Called by one thread at a time, which may be one of
+// the egress's own.
 using Secrets = std::function<std::optional<std::string>(const std::string& name)>;
 Secrets environment_secrets();
 
 class HttpEgress {
  public:
   static constexpr size_t kMaxRequestHeaders = 64;
-  static constexpr size_t kMinSecretBytes = 8;  // a shorter one could not be told from other text
+  static constexpr size_t kMinSecretBytes = 8;  // a shorter secret could not be distinguished from other text
 
   // `watch` is borrowed, and may be null.
   static Result<std::unique_ptr<HttpEgress>> create(const std::vector<policy::HttpGrant>& grants,
@@ -53,16 +52,16 @@ class HttpEgress {
                                                     EgressWatch* watch = nullptr);
   ~HttpEgress();
 
-  // EACCES: not granted. EINVAL: malformed. E2BIG: a limit of the grant. EQUOTA: too many
-  // redirects. EBUDGET: the run's bytes or time. ETIMEDOUT, ECONNECT, EPROTO: the server.
-  // EHOST: a secret is not set, or libcurl is missing.
-  // `most_bytes`: of bodies together that are held at once; E2BIG beyond.
+  // EACCES: not granted. EINVAL: malformed. E2BIG: a limit of the grant. EQUOTA: too many redirects. EBUDGET: the
+  // run's bytes or time. ETIMEDOUT, ECONNECT, EPROTO: the server. EHOST: a secret is not set, or libcurl is missing.
+  // `most_bytes`: bound on bodies held at once, together; E2BIG beyond it.
   HostResult<HttpResponse> send(const HttpRequest& request, uint64_t most_bytes = UINT64_MAX);
-  // `may_hold` is asked before so many bytes more of a body are held, which take_piece does not take. E2BIG where it says no.
+  // `may_hold` is called before this many more bytes of a body are held, if take_piece does not take them. E2BIG if
+  // it returns false.
   using MayHold = std::function<bool(uint64_t bytes)>;
   HostResult<HttpResponse> send(const HttpRequest& request, const MayHold& may_hold);
 
-  // Each as send() does it, up to kMaxHttpAtOnce at the same time; the answers are in the order of the requests.
+  // Each as in send(), up to kMaxHttpAtOnce concurrently; the answers are in the order of the requests.
   std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests,
                                                   uint64_t most_bytes = UINT64_MAX);
 

@@ -1,5 +1,5 @@
-// The egress against a real server on the loopback that answers whatever the test wants.
-// What is tried here beyond the ordinary is to get out of the grants.
+// The egress against a real server on the loopback that responds as each test needs. Most tests try to get around
+// the grants.
 #include "host/egress/http_egress.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using policy::Budget;
 using policy::HttpGrant;
 using policy::Resource;
 
-// Answers from a script: the n-th look-up of a name gets the n-th answer, the last one for ever.
+// Answers from a script: the n-th lookup of a name gets the n-th answer, further ones the last.
 class ScriptedResolver final : public Resolver {
  public:
   std::map<std::string, std::vector<std::vector<std::string>>> answers;
@@ -51,7 +51,7 @@ class Egress : public testing::Test {
     HttpGrant grant;
     grant.methods = std::move(methods);
     grant.url = url;
-    grant.timeout_ms = 600'000;  // what ends in time does so on any machine
+    grant.timeout_ms = 600'000;  // long enough for any machine
     return grants.emplace_back(grant);
   }
   // A grant for every path of the server, by its address.
@@ -215,7 +215,7 @@ TEST_F(Egress, IsTracedAsItsGrantSays) {
 
 // -- several at once -------------------------------------------------------------
 
-// Servers that answer only when as many requests are under way as there are servers.
+// Servers that respond only when as many requests are in progress as there are servers.
 class Together {
  public:
   explicit Together(size_t count) : all_here_(static_cast<std::ptrdiff_t>(count)) {
@@ -291,7 +291,7 @@ TEST_F(Egress, ParallelRequestsShareTheBudgetOfBytes) {
   EXPECT_LE(answered, 7u);
 }
 
-// -- what is granted works -------------------------------------------------------
+// -- granted requests ------------------------------------------------------------
 
 TEST_F(Egress, FetchesWhatIsGranted) {
   RawServer server(
@@ -395,7 +395,7 @@ TEST_F(Egress, UnpacksAndHidesTheEncoding) {
   EXPECT_TRUE(response->headers.empty());
 }
 
-// Each packing multiplies what the one around it gives by up to a thousand, in one read.
+// Each compression expands its content by up to a thousand, in one read.
 TEST_F(Egress, RefusesAnswersThatArePackedMoreThanOnce) {
   for (const char* headers :
        {"Content-Encoding: deflate, deflate\r\n", "Content-Encoding: gzip\r\ncontent-encoding: DEFLATE\r\n",
@@ -433,7 +433,7 @@ std::string chunk(const std::string& extension, const std::string& bytes) {
   return size + extension + "\r\n" + bytes + "\r\n";
 }
 
-// What the network carried is paid for, whatever HTTP makes of it.
+// All bytes from the network are paid for, whatever HTTP does with them.
 TEST_F(Egress, CountsTheBytesOnTheWireExactly) {
   const std::string interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
   const std::string answers[] = {
@@ -490,11 +490,11 @@ TEST_F(Egress, EndlessFramingStopsAtTheBudgetOfBytesIn) {
     EXPECT_TRUE(response.error().code == Errno::kBudget || response.error().code == Errno::kProtocol ||
                 response.error().code == Errno::kTooBig)
         << i << " " << name_of(response.error().code) << ": " << response.error().reason;
-    EXPECT_LT(sent, size_t{16} << 20) << i;  // what the system's buffers hold, at most
+    EXPECT_LT(sent, size_t{16} << 20) << i;  // the maximum in the system's buffers
   }
 }
 
-// -- what is not granted -----------------------------------------------------------
+// -- requests that are not granted -------------------------------------------------
 
 TEST_F(Egress, RefusesWithoutAnyGrantAndAsksNoNameServer) {
   expect_refused(get("https://example.org/"), Errno::kAccess, "No grant allows GET https://example.org/");
@@ -637,7 +637,7 @@ TEST_F(Egress, AnAddressGrantsOnlyItself) {
   expect_refused(get("http://localhost:" + port + "/"), Errno::kAccess, "No grant");
   expect_refused(get("http://[::1]:" + port + "/"), Errno::kAccess, "No grant");
   expect_refused(get("http://[::ffff:127.0.0.1]:" + port + "/"), Errno::kAccess, "No grant");
-  EXPECT_TRUE(get("http://0x7f.1:" + port + "/"));  // the same address in another spelling
+  EXPECT_TRUE(get("http://0x7f.1:" + port + "/"));  // the same address in another notation
 }
 
 TEST_F(Egress, RefusesNamesThatResolveToPrivateAddresses) {
@@ -956,7 +956,7 @@ TEST_F(Egress, SecretsAreHiddenHoweverTheyAreEscaped) {
   EXPECT_EQ(response->body, hidden + "<se%2kret><se/kret\\=\"1%3");
 }
 
-// Base64 of JSON, in lines, as a text of JSON, in pieces of one to seven bytes.
+// Base64 of JSON, in lines, as a JSON string, in pieces of one to seven bytes.
 TEST_F(Egress, SecretsAreHiddenWhereverChunksCutThem) {
   const std::string in_base64 = "eyJrIjoic2VcL2tyZXQ9XCI" + std::string("\\r\\n") + "xMiJ9";
   RawServer server([&](RawConnection& connection, const std::string&) {
@@ -973,7 +973,7 @@ TEST_F(Egress, SecretsAreHiddenWhereverChunksCutThem) {
   EXPECT_EQ(response->body, "<eyJrIjoi" + std::string(22, '*') + "J9><" + std::string(23, '*') + ">");
 }
 
-// What masking takes is the run's time as well.
+// Masking counts against the run's time as well.
 TEST_F(Egress, AnAnswerThatIsNotMaskedInTimeIsNotGiven) {
   RawServer server([&](RawConnection& connection, const std::string&) {
     run.set_end(Deadline::Clock::now());
@@ -1032,7 +1032,7 @@ TEST_F(Egress, TheGrantsHeadersTakeThePlaceOfTheProgramsOwn) {
   }
 }
 
-// A grant is its owner's, who may know what the proxy before the server wants.
+// A grant belongs to its owner, who may know what the proxy before the server needs.
 TEST_F(Egress, AGrantMaySetWhatServersRouteBy) {
   RawServer server(hello());
   allow(server).headers = {{"X-Forwarded-Proto", {"https", ""}}};
@@ -1045,7 +1045,7 @@ TEST_F(Egress, ASecretCannotBeReadInPieces) {
     connection.send(http_response("206 Partial Content", "Content-Range: bytes 0-6/14\r\n", "sekret-"));
   });
   allow(server.url("/key/*")).headers = {{"Authorization", {"Bearer ", "KEY"}}};
-  allow(server.url("/open/*"));  // of the same server, which may show there what it was sent elsewhere
+  allow(server.url("/open/*"));  // on the same server, which may show there what it was sent elsewhere
   secrets["KEY"] = "sekret-key-123";
   for (const char* path : {"/key/a", "/open/a"}) {
     for (const char* name : {"Range", "range", "If-Range", "Request-Range", "if_range"})
@@ -1094,7 +1094,7 @@ TEST_F(Egress, CookiesAreNeitherKeptNorShown) {
   EXPECT_FALSE(contains(server.requests().at(1), "Cookie"));
 }
 
-// -- what a program sends ---------------------------------------------------------------------
+// -- the program's requests --------------------------------------------------------------------
 
 TEST_F(Egress, RefusesLineBreaksInHeaders) {
   RawServer server(hello());
@@ -1142,7 +1142,7 @@ TEST_F(Egress, RefusesBeyondTheBudgetOfBytesOut) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-// -- what a server sends ------------------------------------------------------------------------
+// -- the server's responses --------------------------------------------------------------------
 
 TEST_F(Egress, CutsAnAnnouncedOversizeBody) {
   RawServer server([](RawConnection& connection, const std::string&) {
@@ -1306,7 +1306,7 @@ TEST_F(Egress, TheTimeoutIsOneForAllRedirects) {
 TEST_F(Egress, TheRunsTimeBoundsACall) {
   Budget& shared = budget;
   RawServer server([&shared](RawConnection& connection, const std::string&) {
-    // From here on, so that the request has arrived however slow the machine is.
+    // Starts here, so that the request has arrived however slow the machine is.
     shared.set_deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
     connection.wait_for_close();
   });
@@ -1458,7 +1458,7 @@ class SelfSignedServer {
         "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=127.0.0.1 "
         "-addext subjectAltName=IP:127.0.0.1 -keyout " +
         key + " -out " + certificate + " 2>/dev/null";
-    if (std::system(make.c_str()) != 0) return;  // NOLINT(cert-env33-c): the words are the test's own
+    if (std::system(make.c_str()) != 0) return;  // NOLINT(cert-env33-c): the command is the test's own
     const std::string serve = "exec openssl s_server -accept 127.0.0.1:0 -www -naccept 1 -key " + key +
                               " -cert " + certificate + " 2>&1";
     pipe_ = popen(serve.c_str(), "r");  // NOLINT(cert-env33-c): these too

@@ -1,7 +1,7 @@
-// A server on the loopback that sends exactly the bytes that a test wants, right or wrong.
+// A server on the loopback that sends exactly the bytes that a test needs, valid or not.
 //
-// Threads: the handler runs on the server's own thread, one connection after the other;
-// requests() may be called from any thread.
+// Threads: the handler runs on the server's own thread, one connection after the other; requests() may be called
+// from any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class RawConnection {
   std::string read_request();
   // False when the client has gone.
   bool send(std::string_view bytes);
-  // Blocks until the client closes: how a test is slow without sleeping.
+  // Blocks until the client closes: makes a test slow without sleeping.
   void wait_for_close();
-  // Sends `byte` again and again, a few milliseconds apart, until the client closes.
+  // Sends `byte` repeatedly, a few milliseconds apart, until the client closes.
   void drip(char byte);
 
  private:

@@ -26,7 +26,7 @@ constexpr Values kHex =
 constexpr Values kBase64 = values_of(
     "-_", 62, values_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", 0, no_values()));
 
-constexpr int kMostBreaks = 4;        // characters between two lines of digits: "\r\n" and a space or two
+constexpr int kMostBreaks = 4;        // characters between two lines of digits: "\r\n" and one or two spaces
 constexpr int kMostEntityDigits = 7;  // "&#1114111;"
 
 // The nodes at a place:
@@ -36,7 +36,7 @@ constexpr int kMostEntityDigits = 7;  // "&#1114111;"
 constexpr std::array<uint8_t, 5> kHexOf = {1, 5, 9, 10, 11};
 constexpr std::array<uint8_t, 5> kBase64Of = {2, 6, 12, 15, 18};  // and the two after it
 
-// What an escape begins with; the last two are what Latin-1's upper half begins with in UTF-8.
+// The first characters of escapes; the last two are the UTF-8 lead bytes of Latin-1's upper half.
 bool introduces(uint8_t byte) {
   return byte == '%' || byte == '\\' || byte == '&' || byte == 0xC2 || byte == 0xC3;
 }
@@ -46,7 +46,8 @@ bool is_punctuation(uint8_t byte) {
          (byte > 'z' && byte < 0x7F);
 }
 
-// What `\n` and its like stand for; 0 for another letter.
+// The character of `
+// ` and similar escapes; 0 for another letter.
 char control_of(uint8_t letter) {
   switch (letter) {
     case 'n': return '\n';
@@ -83,7 +84,7 @@ void Readings::read(size_t place, char byte, bool as_digits) {
   }
 }
 
-// With `step`, and the escapes that begin with it.
+// Adds `step`, and the escapes that begin with it.
 void Readings::begin_node(size_t place, size_t node, const Step& step) {
   Place& here = places_[place % kPlaces];
   Node& made = here.nodes[node];
@@ -101,7 +102,7 @@ void Readings::begin_node(size_t place, size_t node, const Step& step) {
 
 // --- digits ------------------------------------------------------------------------------
 
-// False: it is none, and has no steps or others.
+// False: it is not a digit, and has no steps, or only others.
 bool Readings::read_as_digit(size_t place, size_t node) {
   Place& here = places_[place % kPlaces];
   for (const Step& step : steps(place, node)) {
@@ -116,7 +117,7 @@ bool Readings::read_as_digit(size_t place, size_t node) {
   return false;
 }
 
-// And what a line is folded with: white space at the beginning of the next.
+// Also skips the folding of a line: white space at the start of the next one.
 void Readings::skip_line_break(Cursor& cursor) const {
   for (int count = 0; count < kMostBreaks; ++count) {
     const auto here = steps(cursor.place, cursor.node);
@@ -145,7 +146,7 @@ void Readings::read_as_hex(size_t place, size_t parent) {
               .node = kHexOf[second->node]});
 }
 
-// Four characters are three bytes. Each byte has bits of two characters, and is a node of its own.
+// Four characters are three bytes. Each byte has bits of two characters, and a node of its own.
 void Readings::read_as_base64(size_t place, size_t parent) {
   const Digit& first = *digit_at(place, parent);
   const Digit* const second = digit_at(place + first.next, first.node);
@@ -167,7 +168,7 @@ void Readings::read_as_base64(size_t place, size_t parent) {
 
 // --- escapes -----------------------------------------------------------------------------
 
-// Those that this finds are gone through as well: `%255c` is also `%5c`, and that a backslash.
+// Escapes in the results are undone as well: `%255c` is also `%5c`, and that a backslash.
 void Readings::undo_escapes(size_t place, Node& node) {
   for (size_t i = 0; i < node.count; ++i) {
     const Step introduction = node.steps[i];
@@ -237,7 +238,7 @@ void Readings::undo_latin1(size_t place, Node& node, const Cursor& begin, uint8_
   }
 }
 
-// Four digits, after "\u" or "%u". Of a pair of surrogates the second has its own introduction.
+// Four digits, after "\u" or "%u". The second of a surrogate pair has its own introduction.
 void Readings::undo_code_units(size_t place, Node& node, Cursor cursor, char introduction) {
   uint32_t unit = 0, low = 0;
   if (!take_digits(cursor, 4, unit)) return;
@@ -267,7 +268,7 @@ bool Readings::take_digits(Cursor& cursor, int count, uint32_t& value) const {
   return true;
 }
 
-// -1, and the cursor stays, when there is none.
+// Returns -1, and leaves the cursor, when there is none.
 int Readings::take_digit(Cursor& cursor, int base) const {
   for (const Step& step : steps(cursor.place, cursor.node)) {
     const int value = step.count == 1 ? kHex[step.bytes[0]] : -1;
@@ -278,7 +279,7 @@ int Readings::take_digit(Cursor& cursor, int base) const {
   return -1;
 }
 
-// False: it is not all there, and the cursor may have moved.
+// False: it is not complete, and the cursor may have moved.
 bool Readings::take(Cursor& cursor, std::string_view word) const {
   for (const char letter : word) {
     const auto here = steps(cursor.place, cursor.node);
@@ -291,7 +292,7 @@ bool Readings::take(Cursor& cursor, std::string_view word) const {
   return true;
 }
 
-// As UTF-8; and as a byte, which it is for who takes bytes for Latin-1 before they are escaped.
+// As UTF-8; and as a byte, for encoders that take bytes as Latin-1 before escaping them.
 void Readings::add_code_point(size_t place, Node& node, const Cursor& end, uint32_t code) {
   const char byte = static_cast<char>(code);
   if (code < 0x100) add(place, node, end, {&byte, 1});

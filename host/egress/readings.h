@@ -1,9 +1,10 @@
-// What a text can be read as: as it stands, with escapes undone, as base64 or hex, and what those give read so again.
+// The possible readings of a text: unchanged, with escapes undone, as base64 or hex, and the results of those read
+// again.
 //
-// The readings of a text are a graph. A node is a place in the text; in base64, also which byte of three comes next. A
-// step leads from a node to one at a later place, and gives the bytes that the text between them spells. Where a text
-// can be read in two ways there are two steps: a "%" is a "%", and with the two digits after it the byte that they name.
-// So whatever was encoded, in whatever order and wherever it begins, is a path.
+// The readings of a text form a graph. A node is a position in the text; in base64, also which of three bytes comes
+// next. A step leads from a node to one at a later position, and has the bytes that the text between them encodes. A
+// text with two readings has two steps: a "%" is a "%", and with the two digits after it the byte that they encode.
+// So every encoded value, in any order of encodings and at any position, is a path.
 //
 //   level              what its steps spell
 //   the text           its bytes. Undone: \/ \u00e9 \x2f \n, %2f %u00e9, &amp; &#47; &#x2f;, bytes of Latin-1 that were
@@ -13,8 +14,8 @@
 //   hex and base64     likewise
 //     of hex and of base64
 //
-// The text is read from its end, so that all that follows a place is known when its steps are made. Steps are kept for
-// kReach characters, and are at most kMostSteps for a node: so time and memory for a character are bounded.
+// The text is read from its end, so that everything after a position is known when its steps are made. Steps are
+// kept for kReach characters, and a node has at most kMostSteps: so time and memory per character are bounded.
 //
 // Threads: one at a time.
 #pragma once
@@ -30,28 +31,29 @@ namespace membrane::host {
 
 class Readings {
  public:
-  static constexpr size_t kNodes = 21;  // at each place
+  static constexpr size_t kNodes = 21;  // per position
   static constexpr size_t kReach = 127;
   static constexpr size_t kPlaces = kReach + 1;  // whose steps are kept
   static constexpr size_t kMostSteps = 8;
 
   struct Step {
-    uint8_t count = 0;  // of the bytes that it gives: 1 to 4
+    uint8_t count = 0;  // of its bytes: 1 to 4
     std::array<uint8_t, 4> bytes = {};
-    uint8_t length = 0;  // of what spells them, in characters of the text
-    uint8_t next = 0;    // where the step leads: so many characters on, past the line breaks that follow ...
-    uint8_t node = 0;    // ... to this node
+    uint8_t length = 0;  // of its encoding, in characters of the text
+    uint8_t next =
+        0;  // the target of the step: this many characters later, after the line breaks that follow ...
+    uint8_t node = 0;  // ... at this node
   };
 
   Readings();
 
-  // `size` is the text's. Then read() is called for each place, from size - 1 down to 0. Without `as_digits` the byte is
-  // no digit of hex or base64, whatever it is.
+  // `size` is the text's. Then read() is called for each position, from size - 1 down to 0. Without `as_digits` the
+  // byte is not a digit of hex or base64, whatever it is.
   void begin(size_t size);
   void read(size_t place, char byte, bool as_digits);
-  // The nodes that have steps, as bits. Of such a place as steps() takes.
+  // The nodes that have steps, as bits. For a position as in steps().
   [[nodiscard]] uint32_t nodes(size_t place) const { return places_[place % kPlaces].nodes_with_steps; }
-  // Of a place that has been read, or the text's end, at most kReach after the last one. `node` < kNodes.
+  // For a position that has been read, or the text's end, at most kReach after the last one. `node` < kNodes.
   [[nodiscard]] std::span<const Step> steps(size_t place, size_t node) const {
     const Place& found = places_[place % kPlaces];
     const Node& steps = found.nodes[node];
@@ -64,15 +66,15 @@ class Readings {
 
   struct Node {
     uint8_t count = 0;
-    uint8_t introductions = 0;  // of the steps: those that give a byte that escapes begin with
+    uint8_t introductions = 0;  // steps with a byte that escapes begin with
     std::array<Step, kMostSteps> steps;
   };
-  // A step that gives a character of base64 or hex; where it ends, and where the digit after it may begin.
+  // A step with a character of base64 or hex; its end, and where the next digit may begin.
   struct Digit {
     uint8_t character = 0, length = 0, next = 0, node = 0;
   };
   struct Place {
-    // Nodes as bits. Those without steps are not made.
+    // Nodes as bits. Those without steps are not initialised.
     uint32_t nodes_with_steps = 0, digits = 0, line_breaks = 0;
     std::array<Digit, kParents> digit;
     std::array<Node, kNodes> nodes;
@@ -80,7 +82,7 @@ class Readings {
   struct Cursor {
     size_t place;
     uint8_t node;
-    size_t end;  // of what has been taken
+    size_t end;  // end of what has been taken
   };
 
   static Cursor after(size_t place, const Step& step) {

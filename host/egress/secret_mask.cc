@@ -6,9 +6,9 @@
 namespace membrane::host {
 namespace {
 
-constexpr size_t kPlacesBetweenLooks = 1 << 16;  // at whether it is over
+constexpr size_t kPlacesBetweenLooks = 1 << 16;  // between polls of is_over
 
-// A character of base64 or hex, of what may be escaped to one, or of what breaks lines of them.
+// Whether the character is a digit of base64 or hex, may be escaped to one, or may break lines of them.
 bool may_be_digit(std::string_view text, size_t place) {
   static constexpr auto kMay = [] {
     std::array<bool, 256> may{};
@@ -26,7 +26,7 @@ bool may_be_digit(std::string_view text, size_t place) {
 
 bool has(const uint64_t* words, size_t bit) { return (words[bit / 64] >> (bit % 64) & 1) != 0; }
 
-// The bits that are set, the highest first, until `visit` says false.
+// Visits the set bits, the highest first, until `visit` returns false.
 template <typename Word, typename Visit>
 void for_each_bit(size_t words, Word word, Visit visit) {
   for (size_t i = words; i-- > 0;)
@@ -49,7 +49,7 @@ size_t end_of(const Row& row, size_t bit) {
   return row.ends[std::min(count_above(row.words, row.used, bit), row.ends.size() - 1)];
 }
 
-// What also spells what `from` does with `byte` before it, and the byte alone, which ends at `end`.
+// Adds what `from` encodes preceded by `byte`, and the byte alone, which ends at `end`.
 template <typename Row>
 void extend(const uint64_t* places, size_t words, const Row& from, size_t end, Row& to) {
   uint64_t carry = 1;
@@ -77,7 +77,7 @@ void copy(const Row& from, Row& to) {
   to.ends = from.ends;
 }
 
-// Where both have a length, the end that is farther is kept.
+// If both have a length, the farther end is kept.
 template <typename Row>
 void merge(const Row& from, Row& to) {
   if (from.used == 0) return;
@@ -120,7 +120,7 @@ SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   for (size_t i = 0; i < spare_.size(); ++i) spare_[i].words = words_.data() + nodes * words + i * most;
 }
 
-// A form's "+" is a space, and either may be taken for the other.
+// In a form, "+" is a space, and either may be taken for the other.
 SecretMask::Secret SecretMask::secret_of(std::string_view bytes, size_t first_word) {
   const size_t words = (bytes.size() + 63) / 64;
   Secret secret{.last_bit = bytes.size() - 1, .words = words, .first_word = first_word};
@@ -153,7 +153,7 @@ bool SecretMask::apply(std::string& text, const std::function<bool()>& is_over) 
   return true;
 }
 
-// Most words of ordinary texts are too short for a secret in base64, and are not looked at as such.
+// Most words of ordinary texts are too short for a secret in base64, and are not examined as such.
 bool SecretMask::may_be_digits(std::string_view text, size_t place) {
   if (place >= digits_begin_) return are_digits_;
   const size_t least = place + 1 - std::min(place + 1, shortest_digits_);
@@ -177,7 +177,7 @@ void SecretMask::match(std::string& text, size_t place, size_t node) {
   }
 }
 
-// Adds to the node's rows what the step, and then what the node that it leads to has, spell.
+// Adds to the node's rows the step's bytes, followed by the rows of the node that it leads to.
 void SecretMask::follow(size_t place, size_t node, const Readings::Step& step) {
   static const Row kNothing;
   const bool is_first = !spells_something(place, node);
@@ -199,7 +199,7 @@ void SecretMask::follow(size_t place, size_t node, const Readings::Step& step) {
   if (spells) spelling_[place % Readings::kPlaces] |= 1u << node;
 }
 
-// Answers that are full of the secret are hidden once, however many of its readings overlap.
+// Text full of the secret is masked once, however many of its readings overlap.
 void SecretMask::hide(std::string& text, size_t begin, size_t end) {
   const auto fill = [&](size_t from, size_t to) {
     if (from < to)

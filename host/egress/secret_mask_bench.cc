@@ -1,4 +1,4 @@
-// What it costs to hide a secret in an answer: an ordinary one, and those that are made to be slow.
+// The cost of masking a secret in a response: an ordinary one, and adversarial ones.
 #include <benchmark/benchmark.h>
 
 #include <string>

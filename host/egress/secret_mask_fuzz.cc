@@ -1,5 +1,5 @@
-// A secret, up to the first newline, and a text: the text keeps its length, and the secret is gone from it as it stands,
-// and in base64 whatever is around that.
+// A secret, up to the first newline, and a text: the text keeps its length, and no longer contains the secret,
+// neither plain nor in base64 at any alignment.
 #include <cstdlib>
 #include <string>
 

@@ -41,7 +41,7 @@ TEST(SecretMask, ASecretThatLooksEscapedIsFoundAsItStands) {
   EXPECT_EQ(masked("xa%2541%5C%22bcdefy", "a%41\"bcdef"), "x*****************y");
 }
 
-// What stands before or after it could be an escape together with its first or last characters.
+// The text before or after it could be an escape together with its first or last characters.
 TEST(SecretMask, WhatStandsAroundItDoesNotHideIt) {
   EXPECT_EQ(masked("100%41cd%2fefgh", "41cd/efgh"), "100%***********");
   EXPECT_EQ(masked("C:\\nabcd\\/efgh", "nabcd/efgh"), "C:\\***********");
@@ -67,7 +67,7 @@ TEST(SecretMask, OverlappingOnesAreAllHidden) {
   EXPECT_EQ(masked(std::string(21, 'a'), "aaaaaaaa"), stars(21));
   EXPECT_EQ(masked("abcabcabcabc", "abcabcabc"), "************");
   EXPECT_EQ(masked("xabcabcabxabcabcabcx", "abcabcabc"), "xabcabcabx*********x");
-  // Where its end repeats itself, the end may be sought too far.
+  // If the end of a secret is periodic, the end may be found too far.
   const std::string zeros = masked("key-0000000000000000", "key-00000000000");
   EXPECT_EQ(zeros.substr(0, 15), stars(15));
   EXPECT_EQ(zeros.substr(19), "0");
@@ -97,8 +97,8 @@ TEST(SecretMask, EndsWhenItsTimeIsOver) {
   EXPECT_EQ(asked, 3);
 }
 
-// A server knows the secret that it is sent: a body of almost-secrets must not cost their product. The tests' own limit
-// of time ends those that do.
+// A server knows the secret that it is sent: a body of near-matches must not take quadratic time. The tests' own
+// time limit catches that.
 TEST(SecretMask, ABodyOfBeginningsIsNoQuadraticWork) {
   const std::string secret = std::string(4000, 'a') + "b";
   const std::string body(1 << 20, 'a');
@@ -117,7 +117,7 @@ TEST(SecretMask, DeepEscapesAreNoEndlessWork) {
 
 // --- compositions of encodings --------------------------------------------------------------
 
-// A text, and for each byte whether it holds anything of the secret.
+// A text, and for each byte whether it encodes anything of the secret.
 struct Tagged {
   std::string bytes;
   std::vector<bool> holds;
@@ -147,7 +147,7 @@ bool is_word(char c) {
          c == '_';
 }
 
-// Each character by `write`; where the text is UTF-8, characters are those of it, else of Latin-1.
+// Encodes each character by `write`; characters are those of UTF-8 if the text is valid, else of Latin-1.
 template <typename Write>
 Tagged by_character(const Tagged& text, Write write) {
   const bool is_text = is_utf8(text.bytes);
@@ -217,7 +217,7 @@ Tagged latin1_as_utf8(const Tagged& text, Random&) {
   return out;
 }
 
-// Lines of `width` digits, if it is not 0; what breaks them holds nothing of its own.
+// Lines of `width` digits, unless it is 0; the line breaks contain nothing of the secret.
 Tagged in_lines(const Tagged& digits, size_t width, std::string_view end) {
   if (width == 0) return digits;
   Tagged out;
@@ -283,8 +283,8 @@ std::string random_secret(Random& random) {
   return secret;
 }
 
-// Everything of the secret is hidden, and nothing else; but of the `margin` characters before it and after it those may
-// be that belong to it in another reading.
+// All of the secret is masked, and nothing else; except that up to `margin` characters before and after it may
+// belong to it in another reading.
 void expect_hidden(const Tagged& text, const std::string& secret, ptrdiff_t margin, const std::string& how) {
   const std::string hidden = masked(text.bytes, secret);
   ASSERT_EQ(hidden.size(), text.bytes.size());

@@ -14,8 +14,8 @@
 namespace membrane::host {
 namespace {
 
-// RESOLVE_BENEATH answers EAGAIN when a rename elsewhere races with a ".." in a symlink: it
-// could not tell whether we are still beneath. Worth a few more tries, not more.
+// RESOLVE_BENEATH returns EAGAIN when a concurrent rename races with a ".." in a symlink: the kernel could not tell
+// whether the path is still beneath. Worth a few more tries, not more.
 constexpr int kTries = 16;
 
 int openat2(int directory, const char* path, const open_how& how) {
@@ -24,7 +24,7 @@ int openat2(int directory, const char* path, const open_how& how) {
 
 constexpr uint64_t kResolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
 
-// Kernels before 5.6 answer ENOSYS, and so do emulators; a seccomp profile from before openat2 answers EPERM.
+// Kernels before 5.6 return ENOSYS, and so do emulators; a seccomp profile older than openat2 returns EPERM.
 bool probe_openat2() {
   open_how how{};
   how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;

@@ -1,7 +1,7 @@
-// Paths opened beneath a directory: whatever a path's components and symbolic links say, and whatever others rename
-// or replace meanwhile, the file that is opened was reached from that directory and lies on its mount.
+// Opens paths beneath a directory: whatever a path's components and symbolic links are, and whatever others rename
+// or replace meanwhile, the opened file was reached from that directory and is on its mount.
 //
-// There are two ways, and the machine decides which is used (path_resolution):
+// There are two implementations, and the machine determines which is used (path_resolution):
 //
 //   kOpenat2  openat2 with RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS and RESOLVE_NO_XDEV (openat2(2), Linux 5.6)
 //   kWalk     one component at a time (path_walk.h), where the kernel or a container's seccomp profile has no openat2
@@ -38,17 +38,17 @@ class Fd {
 };
 
 enum class Symlinks : uint8_t {
-  kBeneath,  // followed when they stay beneath the directory
+  kBeneath,  // followed if they stay beneath the directory
   kNone,     // refused, in every component
 };
 
-// Opens `path`, relative, beneath `directory`; "" is the directory itself. `flags` as for
-// open(2); close-on-exec is added. `mode` only with O_CREAT.
-// EACCES for whatever leaves the directory: "..", absolute symlinks, magic links, mounts.
+// Opens `path`, relative, beneath `directory`; "" is the directory itself. `flags` as for open(2); close-on-exec is
+// added. `mode` only with O_CREAT. EACCES for everything that leaves the directory: "..", absolute symlinks, magic
+// links, mounts.
 HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, Symlinks symlinks,
                             unsigned mode = 0);
 
-// An errno of the system about `path`, as the program names it, in our words.
+// Converts an errno of the system about `path`, the program's name of the file.
 HostError system_error(int error, const std::string& path);
 
 enum class PathResolution : uint8_t { kOpenat2, kWalk };
@@ -57,11 +57,11 @@ enum class PathResolution : uint8_t { kOpenat2, kWalk };
 PathResolution path_resolution();
 std::string_view name_of(PathResolution resolution);  // "openat2", "walk"
 
-// ENOTSUP when this machine can do neither: a walk has to learn the mount of what it meets, from statx or from /proc.
+// ENOTSUP when this machine supports neither: a walk must learn the mount of each file, from statx or from /proc.
 HostResult<void> check_kernel();
 
-// For tests: while one is alive, every thread of the process opens files this way. At most one at a time. Both ways
-// make the same promise, so this cannot weaken it.
+// For tests: while one exists, every thread of the process opens files this way. At most one at a time. Both ways
+// guarantee the same, so this cannot weaken it.
 class PathResolutionForTesting {
  public:
   explicit PathResolutionForTesting(PathResolution resolution);
@@ -70,7 +70,7 @@ class PathResolutionForTesting {
   ~PathResolutionForTesting();
 };
 
-// Whether this machine has openat2, whatever a test asked for.
+// Whether this machine has openat2, regardless of a test's choice.
 bool has_openat2();
 
 }  // namespace membrane::host

@@ -1,5 +1,5 @@
-// Opening beneath a directory: the walk answers as openat2 does, for every path over a tree of directories and links,
-// and no race leads either of them out. What programs see of it is tested by file_access_test.cc.
+// Opening beneath a directory: the walk behaves like openat2 for every path in a tree of directories and links, and
+// no race leads either of them out. The effects for programs are tested by file_access_test.cc.
 #include "host/files/beneath.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ std::string text_of(const Fd& fd) {
   return got < 0 ? "" : std::string(buffer.data(), static_cast<size_t>(got));
 }
 
-// What came of an opening: the file by its inode, or the refusal's number.
+// The result of opening: the file's inode, or the error number.
 std::string outcome(PathResolution resolution, int directory, const std::string& path, int flags,
                     Symlinks links) {
   const PathResolutionForTesting as(resolution);
@@ -146,12 +146,13 @@ TEST_P(Beneath, LinksAreCounted) {
   tree.link("f", "in/l0");
   for (int i = 1; i <= kMaxLinksFollowed; ++i)
     tree.link("l" + std::to_string(i - 1), "in/l" + std::to_string(i));
-  EXPECT_TRUE(open("l" + std::to_string(kMaxLinksFollowed - 1)));  // so many, from l39 to l0
+  EXPECT_TRUE(open("l" + std::to_string(kMaxLinksFollowed - 1)));  // this many, from l39 to l0
   EXPECT_EQ(error("l" + std::to_string(kMaxLinksFollowed)), Errno::kAccess);
   EXPECT_EQ(error("l0", O_RDONLY, Symlinks::kNone), Errno::kAccess);
 }
 
-// Whatever this machine has mounted, from the directory that holds it. (An emulator may show another directory as "/".)
+// Tries all mounts of this machine, from the directory that contains each. (An emulator may show another directory
+// as "/".)
 TEST_P(Beneath, NothingOpensAMount) {
   std::ifstream mounts("/proc/self/mounts");
   int tried = 0;
@@ -186,7 +187,7 @@ TEST_P(Beneath, NoDescriptorIsLeftOpen) {
 
 TEST(OpenByWalk, IsBoundedInDepthAndSteps) {
   const Tree tree;
-  // A shell of directories deeper than the walk holds open, made without a path of the same length.
+  // Nested directories deeper than the walk keeps open, created without a path of that length.
   Fd at(open((tree.root / "in").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   std::string path;
   for (size_t i = 0; i <= kMaxWalkDepth + 1; ++i) {
@@ -199,7 +200,7 @@ TEST(OpenByWalk, IsBoundedInDepthAndSteps) {
       EXPECT_EQ(opened.error(), ENAMETOOLONG);
     }
   }
-  // Links that multiply: each names the one before it many times.
+  // Links that multiply: each contains the previous one many times.
   std::string many;
   for (int i = 0; i < 500; ++i) many += "d/../";
   tree.link(many, "in/m0");
@@ -212,7 +213,7 @@ TEST(OpenByWalk, IsBoundedInDepthAndSteps) {
 
 // -- races -------------------------------------------------------------------------------
 
-// Does one thing again and again in a thread of its own, and counts.
+// Repeats an action in a separate thread, and counts.
 class Meanwhile {
  public:
   explicit Meanwhile(std::function<void()> act)
@@ -236,8 +237,8 @@ class Meanwhile {
   std::thread thread_;
 };
 
-// Rounds of a race, and of what races with it. A race also goes on until both a try got through and one did not, so that
-// it has shown something on any machine.
+// Rounds of a race, and of its competitor. A race also continues until both a success and a failure have occurred,
+// so that it is meaningful on any machine.
 constexpr int kRounds = 2'000;
 
 class Race {
@@ -246,14 +247,14 @@ class Race {
   [[nodiscard]] bool goes_on() {
     return ++rounds_ <= kRounds || meanwhile_.times() < kRounds || opened_ == 0 || refused_ == 0;
   }
-  // What was opened must lie inside.
+  // The opened file must be inside.
   void expect_inside(const HostResult<Fd>& fd, std::string_view path) {
     ++(fd ? opened_ : refused_);
     if (fd) {
       ASSERT_EQ(text_of(*fd), "inside") << path;
     }
   }
-  // What was made is empty.
+  // The created files must be empty.
   void expect_nothing_in(const HostResult<Fd>& fd) {
     ++(fd ? opened_ : refused_);
     if (fd) {
@@ -270,8 +271,8 @@ void exchange(const fs::path& a, const fs::path& b) {
   syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
 }
 
-// A directory with a way up through its links is moved out and back while it is walked: ".." leads back to where the
-// walk came from, never to the parent that the directory has by then.
+// A directory with a link upwards is moved out and back during the walk: ".." leads back to where the walk came
+// from, never to the directory's current parent.
 TEST_P(Beneath, ADirectoryThatIsMovedOutDuringTheWalkTakesNoOneAlongConcurrently) {
   tree.link("../../f", "in/d/e/up");
   tree.link("e/../../f", "in/d/up");

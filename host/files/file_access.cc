@@ -33,8 +33,9 @@ FileInfo info_of(std::string name, const struct stat& info) {
 
 HostError out_of_time() { return {Errno::kBudget, std::string(policy::kTimeIsUsedUp), {}}; }
 
-// An entry of a directory. Nothing for what a program cannot have, and for what has just gone. Below a grant with links
-// it is the entry itself, told with what it leads to; else a link is what it leads to, or nothing.
+// An entry of a directory. Nothing for a file that programs cannot have, and for one that has just been removed.
+// Below a grant with links it is the entry itself, with its target; else a link is replaced by its target, or
+// nothing.
 std::optional<FileInfo> info_of_entry(const Target& entry) {
   const std::string& name = entry.beneath.back();
   const auto look = open_target(entry, O_PATH);
@@ -49,7 +50,7 @@ std::optional<FileInfo> info_of_entry(const Target& entry) {
   return out;
 }
 
-// Reads to the end, but never more than `most` bytes, and not past the deadline.
+// Reads to the end, but at most `most` bytes, and not past the deadline.
 HostResult<std::string> read_all(const Fd& fd, uint64_t expected, uint64_t most, const std::string& text,
                                  const Deadline* run) {
   std::string out;
@@ -124,7 +125,7 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path, uint
       return refuse(Errno::kIsDir, guest_text(*path) + " is a directory.");
     return std::unexpected(target.error());
   }
-  // Looked at first without opening, for to open a FIFO or a device is already to do something.
+  // Examined first without opening, since opening a FIFO or a device already has effects.
   const auto look = open_target(*target, O_PATH);
   if (!look) return std::unexpected(look.error());
   auto info = inspect(*look, target->text);
@@ -166,7 +167,7 @@ HostResult<FileInfo> FileAccess::Impl::stat(std::string_view guest_path) {
   return info_of(name, *info);
 }
 
-// What the host's directory holds, but for what a program cannot have.
+// The entries of the host's directory, except for those that programs cannot have.
 HostResult<void> FileAccess::Impl::list_host(const Target& target, size_t most_entries,
                                              std::map<std::string, FileInfo>& out) {
   auto fd = open_target(target, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
@@ -226,7 +227,7 @@ HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_
 
 // -- writing ---------------------------------------------------------------------------
 
-// What stands at the target, which writing never follows: a regular file, or nothing.
+// Whether the target exists: a regular file, or nothing. Writing never follows links.
 HostResult<bool> FileAccess::Impl::exists(const Target& target) {
   const auto fd = open_beneath(target.root.directory.get(), target.path(), O_PATH, Symlinks::kNone);
   if (!fd && fd.error().code == Errno::kNotFound) return false;
@@ -237,8 +238,8 @@ HostResult<bool> FileAccess::Impl::exists(const Target& target) {
   return true;
 }
 
-// The directory that holds the target. Those that are missing are made, after the quota has been
-// asked for all of them and for the file itself.
+// The directory of the target. Missing ones are created, after the quota has been charged for all of them and for
+// the file itself.
 HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
   constexpr int kFlags = O_PATH | O_DIRECTORY;
   Target at{target.root, target.beneath, target.text};
@@ -266,7 +267,7 @@ HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
   return fd;
 }
 
-// A new file beside the old one, then renamed over it: whoever reads sees the one or the other.
+// A new file beside the old one, then renamed over it: readers see one or the other.
 HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view bytes, bool existed) {
   auto parent = open_parent(target, !existed);
   if (!parent) return std::unexpected(parent.error());
@@ -350,7 +351,7 @@ HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   auto target = roots_.locate(*path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
   if (target->beneath.empty() || target->root.is_file() || !roots_.granted_in(*path).empty())
-    return refuse(Errno::kAccess, target->text + " is itself what is granted; it cannot be removed.");
+    return refuse(Errno::kAccess, target->text + " is itself granted; it cannot be removed.");
   const std::string name = target->beneath.back();
   Target parent{target->root, target->beneath, target->text};
   parent.beneath.pop_back();
@@ -363,7 +364,7 @@ HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   const bool is_link = S_ISLNK(info.st_mode) && target->root.grant.links;
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) && !is_link)
     return refuse(Errno::kAccess, target->text + " is neither a regular file nor a directory.");
-  // unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.
+  // unlinkat follows no link: if the name is swapped now, the new entry is removed, not its target.
   const int flags = S_ISDIR(info.st_mode) ? AT_REMOVEDIR : 0;
   if (unlinkat(fd->get(), name.c_str(), flags) != 0) return std::unexpected(errno_of(target->text));
   target->root.forget_link(info);

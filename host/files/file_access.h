@@ -1,5 +1,5 @@
-// The files that a program may see: guest paths decided by the policy's grants, and opened
-// beneath the granted directory, whatever its links say (beneath.h).
+// The files that a program may access: guest paths decided by the policy's grants, and opened beneath the granted
+// directory, whatever its links are (beneath.h).
 //
 //   guest path ─(normalise)─▶ components ─(longest granted prefix)─▶ grant + path beneath it
 //
@@ -18,8 +18,8 @@
 //     wrote or made is not given back by removing it.
 //   - Names that are not UTF-8 cannot be named by a program; lists leave them out.
 //
-// The host's directories are opened once, when the object is made; renaming them afterwards
-// changes nothing. Reads take from bytes_in of the budget, writes from bytes_out.
+// The host's directories are opened once, when the object is created; renaming them afterwards has no effect. Reads
+// take from bytes_in of the budget, writes from bytes_out.
 //
 // Reading and listing end with EBUDGET when the run's deadline passes, between two system calls.
 //
@@ -45,17 +45,17 @@ class FileAccess {
   static constexpr size_t kMaxComponents = 64;
   static constexpr size_t kMaxListEntries = 10'000;
 
-  // ENOENT when a granted directory or file does not exist; ENOTSUP on a kernel that cannot
-  // keep the promise above.
+  // ENOENT when a granted directory or file does not exist; ENOTSUP on a kernel that does not support these
+  // guarantees.
   static HostResult<std::unique_ptr<FileAccess>> open(const std::vector<policy::FsGrant>& grants,
                                                       policy::Budget& budget, const Deadline* run = nullptr);
   ~FileAccess();
 
   HostResult<std::string> read(std::string_view path,
-                               uint64_t most_bytes = UINT64_MAX);  // ENOMEM for a file of more
+                               uint64_t most_bytes = UINT64_MAX);  // ENOMEM for a larger file
   HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
-  // Sorted by name. The guest directories above a grant exist too, with what is granted in them.
-  // EFBIG for a directory of more than `most_entries`.
+  // Sorted by name. The guest directories above a grant exist too, with their granted entries. EFBIG for a directory
+  // of more than `most_entries`.
   HostResult<std::vector<FileInfo>> list(std::string_view path, size_t most_entries = kMaxListEntries);
   HostResult<FileInfo> stat(std::string_view path);
   HostResult<void> remove(std::string_view path);  // a file, or an empty directory

@@ -1,5 +1,4 @@
-// Files under grants, on the real file system: what is granted works, what is tried to get out
-// does not.
+// Files under grants, on the real file system: granted operations work, and attempts to escape fail.
 #include "host/files/file_access.h"
 
 #include <fcntl.h>
@@ -32,14 +31,14 @@ using policy::FsGrant;
 using policy::FsMode;
 using policy::Resource;
 
-// A directory of its own for each test: inside/ is granted, outside/ is not. Each test runs with both ways to open.
+// A separate directory for each test: inside/ is granted, outside/ is not. Each test runs with both ways to open.
 class Files : public testing::TestWithParam<PathResolution> {
  public:
   ~Files() override { fs::remove_all(root); }
 
  protected:
   Files() {
-    // Memory is enough, and tests that make thousands of files are quicker there.
+    // A file system in memory is enough, and faster for tests that create thousands of files.
     std::string name =
         (fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") + std::string("/membrane_files_XXXXXX");
     root = mkdtemp(name.data());
@@ -83,7 +82,7 @@ class Files : public testing::TestWithParam<PathResolution> {
       for (const FileInfo& info : *list) out.push_back(info.name + (info.is_directory ? "/" : ""));
     return out;
   }
-  // No file but `expected` came into being outside.
+  // Only `expected` was created outside.
   void expect_nothing_outside() {
     EXPECT_EQ(got("outside/secret"), "the secret");
     EXPECT_EQ(std::distance(fs::directory_iterator(root / "outside"), fs::directory_iterator()), 1);
@@ -110,7 +109,7 @@ using Names = std::vector<std::string>;
 constexpr auto kReplace = FileMode::kCreateOrReplace;
 constexpr auto kAppend = FileMode::kAppend;
 
-// -- what is granted works -----------------------------------------------------------
+// -- granted operations ---------------------------------------------------------------
 
 TEST_P(Files, ReadsWhatIsGranted) {
   allow("/data", "inside", FsMode::kRead);
@@ -200,7 +199,7 @@ TEST_P(Files, GrantsASingleFile) {
   EXPECT_EQ(names("/"), (Names{"notes.txt"}));
   expect_refused(files().read("/b.txt"), Errno::kAccess, "No grant");
   expect_refused(files().read("/notes.txt/b.txt"), Errno::kNotDir, "is a file");
-  expect_refused(files().remove("/notes.txt"), Errno::kAccess, "is itself what is granted");
+  expect_refused(files().remove("/notes.txt"), Errno::kAccess, "is itself granted");
   fs::remove(root / "inside/a.txt");
   link("../outside/secret", "inside/a.txt");
   expect_refused(files().read("/notes.txt"), Errno::kAccess, "");
@@ -396,9 +395,9 @@ TEST_P(Files, ALinkDoesNotReachANestedReadGrant) {
   EXPECT_EQ(got("inside/ro/x"), "kept");
 }
 
-constexpr int kRounds = 1'000;  // of a race: enough that each step of a call meets a swap many times
+constexpr int kRounds = 1'000;  // for a race: enough that each step of a call meets a swap many times
 
-// Swaps two names in one step, again and again, while the test works.
+// Swaps two names atomically and repeatedly, while the test runs.
 class Swapper {
  public:
   Swapper(const fs::path& a, const fs::path& b)
@@ -486,7 +485,7 @@ TEST_P(Files, ADirectorySwappedForALinkDuringAListNeverLeadsOut) {
   }
 }
 
-// -- what is no ordinary file ------------------------------------------------------------
+// -- special files -----------------------------------------------------------------------
 
 TEST_P(Files, RefusesMagicLinks) {
   allow("/p", "/proc/self", FsMode::kRead);
@@ -567,7 +566,7 @@ TEST_P(Files, DirectoriesAreNotFiles) {
   expect_refused(files().write("/w/d", "x", kReplace), Errno::kIsDir, "is a directory");
   expect_refused(files().write("/w/d", "x", kAppend), Errno::kIsDir, "is a directory");
   expect_refused(files().write("/w", "x", kReplace), Errno::kIsDir, "is a directory");
-  expect_refused(files().remove("/w"), Errno::kAccess, "is itself what is granted");
+  expect_refused(files().remove("/w"), Errno::kAccess, "is itself granted");
   expect_refused(files().list("/w/a.txt"), Errno::kNotDir, "");
   expect_refused(files().write("/w/a.txt/x", "x", kReplace), Errno::kNotDir, "");
   expect_refused(files().read("/w/a.txt/x"), Errno::kNotDir, "");
@@ -612,7 +611,7 @@ TEST_P(Files, TheBytesOfARunAreBoundedExactly) {
 TEST_P(Files, TheFilesOfARunAreBoundedExactlyAndDirectoriesCount) {
   allow("/w", "inside", FsMode::kWrite).max_files = 3;
   expect_refused(files().write("/w/a/b/c/f", "x", kReplace), Errno::kQuota, "max_files");
-  EXPECT_FALSE(fs::exists(root / "inside/a"));  // nothing was begun
+  EXPECT_FALSE(fs::exists(root / "inside/a"));  // nothing was started
   EXPECT_TRUE(files().write("/w/a/b/f", "x", kReplace));
   EXPECT_TRUE(files().write("/w/a/b/f", "y", kReplace));
   EXPECT_TRUE(files().write("/w/a.txt", "y", kReplace));
@@ -668,7 +667,7 @@ TEST_P(Files, NoDescriptorIsLeftOpen) {
   EXPECT_EQ(count(), before);
 }
 
-// System calls that a container's seccomp profile refuses: all that are made from now on, by this process.
+// Refuses system calls like a container's seccomp profile: all that this process makes from now on.
 bool refuse_calls(std::initializer_list<unsigned> numbers, unsigned error) {
   std::vector<sock_filter> code = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const unsigned number : numbers) {
@@ -681,7 +680,7 @@ bool refuse_calls(std::initializer_list<unsigned> numbers, unsigned error) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// In a process of its own: the way is the walk, and it reads what is granted and nothing else.
+// In a separate process: opening uses the walk, which reads what is granted and nothing else.
 bool walks_where_calls_are_refused(std::initializer_list<unsigned> numbers, unsigned error) {
   std::string name = "/tmp/membrane_files_XXXXXX";
   const fs::path root = mkdtemp(name.data());

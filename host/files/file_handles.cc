@@ -34,7 +34,7 @@ FileStatus status_of(const struct stat& info, const Root& root) {
 
 std::pair<uint64_t, uint64_t> key_of(const struct stat& info) { return {info.st_dev, info.st_ino}; }
 
-// What only names that POSIX has can fail with.
+// Failures that only operations on POSIX names have.
 std::unexpected<HostError> failed(const std::string& text) {
   if (errno == ENOTEMPTY || errno == EEXIST)
     return refuse(errno == EEXIST ? Errno::kExists : Errno::kNotEmpty,
@@ -50,8 +50,8 @@ HostError too_large(const Root& root, const std::string& text) {
           {}};
 }
 
-// A file that may be written: regular, and with no other name that would change with it, but for those that this run
-// gave it.
+// Whether a file may be written: regular, and without other names that would change with it, except for those that
+// this run gave it.
 HostResult<void> check_writable(const Fd& fd, const Root& root, const std::string& text) {
   const auto info = inspect(fd, text);
   if (!info) return std::unexpected(info.error());
@@ -79,7 +79,7 @@ HostResult<Target> FileHandles::locate(std::string_view path, FsMode mode) {
 // -- opening ---------------------------------------------------------------------------
 
 HostResult<Fd> FileHandles::open_to_read(const Target& target) {
-  // Looked at first without opening, for to open a FIFO or a device is already to do something.
+  // Examined first without opening, since opening a FIFO or a device already has effects.
   const auto look = open_target(target, O_PATH);
   if (!look) return std::unexpected(look.error());
   const auto seen = inspect(*look, target.text);
@@ -187,7 +187,7 @@ HostResult<void> FileHandles::write(FileHandle file, uint64_t offset, std::strin
                                      root.grant.guest + " (max_total).");
   if (!budget_.take(Resource::kBytesOut, bytes.size()))
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
-  // What was begun counts, whole: part of it may have been written.
+  // A write that was started counts in full: part of it may have been written.
   root.written_bytes += bytes.size();
   const std::span<const uint8_t> from(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   if (!membrane::write_at((*open)->fd.get(), offset, from)) return std::unexpected(errno_of((*open)->text));
@@ -247,12 +247,13 @@ HostResult<void> FileHandles::set_times(std::string_view path, const FileTimes& 
   const auto time = [](const std::optional<int64_t>& ns) {
     constexpr int64_t kSecond = 1'000'000'000;
     if (!ns) return timespec{0, UTIME_OMIT};
-    const int64_t part = (*ns % kSecond + kSecond) % kSecond;  // not negative before 1970 either
+    const int64_t part = (*ns % kSecond + kSecond) % kSecond;  // nonnegative even before 1970
     return timespec{(*ns - part) / kSecond, part};
   };
   const timespec both[] = {time(times.accessed_ns), time(times.modified_ns)};
   if (S_ISLNK(info->st_mode)) {
-    // A link cannot be opened but by O_PATH, which carries no change: it is named in its directory, unfollowed.
+    // A link can only be opened with O_PATH, which allows no change: it is addressed by name in its directory,
+    // without following it.
     const auto at = locate_name(path);
     if (!at) return std::unexpected(at.error());
     if (utimensat(at->directory.get(), at->name.c_str(), both, AT_SYMLINK_NOFOLLOW) != 0)
@@ -267,14 +268,14 @@ HostResult<void> FileHandles::set_times(std::string_view path, const FileTimes& 
   return {};
 }
 
-// Nothing that is itself granted, or holds what is.
+// Refuses an entry that is itself granted, or contains one that is.
 HostResult<FileHandles::Name> FileHandles::locate_name(std::string_view path) {
   const auto components = parse_guest_path(path);
   if (!components) return std::unexpected(components.error());
   auto target = roots_.locate(*components, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
   if (target->beneath.empty() || target->root.is_file() || !roots_.granted_in(*components).empty())
-    return refuse(Errno::kAccess, target->text + " is itself what is granted; it stays where it is.");
+    return refuse(Errno::kAccess, target->text + " is itself granted; it cannot be moved.");
   Target parent{target->root, target->beneath, target->text};
   parent.beneath.pop_back();
   auto directory =
@@ -285,7 +286,8 @@ HostResult<FileHandles::Name> FileHandles::locate_name(std::string_view path) {
 
 namespace {
 
-// What stands at a name, links not followed; nothing when nothing does. EACCES for what is no file for programs.
+// The status of a name, without following links; nothing when it does not exist. EACCES for a file that programs
+// cannot have.
 HostResult<std::optional<struct stat>> look_at(int directory, const std::string& name, const Target& target) {
   struct stat info{};
   if (fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -300,7 +302,7 @@ HostResult<std::optional<struct stat>> look_at(int directory, const std::string&
 
 }  // namespace
 
-// unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.
+// unlinkat follows no link: if the name is swapped now, the new entry is removed, not its target.
 HostResult<void> FileHandles::remove(std::string_view path, bool as_directory) {
   const auto at = locate_name(path);
   if (!at) return std::unexpected(at.error());
@@ -336,7 +338,8 @@ HostResult<void> FileHandles::make_directory(std::string_view path) {
   return {};
 }
 
-// A relative link that is moved means something else: nearer to the root it may lead out, as may those in a directory.
+// A relative link that is moved changes its meaning: nearer to the root it may lead out, and so may those in a
+// directory.
 HostResult<void> FileHandles::check_move(const Name& from, const struct stat& info, const Name& to) {
   if (!to.target.root.grant.links) return {};
   const size_t depth = to.target.beneath.size() - 1;
@@ -351,8 +354,8 @@ HostResult<void> FileHandles::check_move(const Name& from, const struct stat& in
   return {};
 }
 
-// Both names of a rename or a hard link, and the file that `from` names: below one grant, and not moved as a link that
-// would lead out.
+// Both names of a rename or a hard link, and the file that `from` names: below one grant, and not a link that would
+// lead out after the move.
 HostResult<FileHandles::NamePair> FileHandles::locate_pair(HostResult<Name> from, HostResult<Name> to) {
   if (!from) return std::unexpected(from.error());
   if (!to) return std::unexpected(to.error());
@@ -366,7 +369,7 @@ HostResult<FileHandles::NamePair> FileHandles::locate_pair(HostResult<Name> from
   return NamePair{std::move(*from), std::move(*to), **info};
 }
 
-// The lock of the grant that rules a path. None where it has no links: nothing can lead out there.
+// The lock of the grant that covers a path. None if it has no links: nothing can lead out there.
 HostResult<std::optional<MoveLock>> FileHandles::lock_moves(std::string_view path) {
   const auto target = locate(path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
@@ -383,11 +386,11 @@ HostResult<void> FileHandles::rename(std::string_view from, std::string_view to)
   const auto replaced = look_at(made.directory.get(), made.name, made.target);
   if (!replaced) return std::unexpected(replaced.error());
   if (renameat(old.directory.get(), old.name.c_str(), made.directory.get(), made.name.c_str()) == 0) {
-    // Two names of one file both stay.
+    // Two names of the same file both stay.
     if (*replaced && key_of(**replaced) != key_of(pair->info)) made.target.root.forget_link(**replaced);
     return {};
   }
-  if (errno == EEXIST) errno = ENOTEMPTY;  // some file systems say so of directories
+  if (errno == EEXIST) errno = ENOTEMPTY;  // some file systems report this for directories
   return failed(made.target.text);
 }
 
@@ -398,7 +401,7 @@ HostResult<LinkOnPath> FileHandles::find_link(std::string_view path) {
   if (!components) return std::unexpected(components.error());
   const auto target = roots_.locate(*components, FsMode::kRead);
   if (!target)
-    return LinkOnPath{};  // what is above the grants has no links; the rest is refused where it is used
+    return LinkOnPath{};  // directories above the grants have no links; other paths are refused where they are used
   auto found = host::find_link(*target);
   if (!found) return std::unexpected(found.error());
   if (!*found) return LinkOnPath{};
@@ -408,7 +411,7 @@ HostResult<LinkOnPath> FileHandles::find_link(std::string_view path) {
   return LinkOnPath{guest_text(link), std::move((*found)->target)};
 }
 
-// A name that is free, below a grant that has links and room for one more file.
+// A free name, below a grant that has links and room for one more file.
 HostResult<FileHandles::Name> FileHandles::locate_new_link(std::string_view path) {
   auto at = locate_name(path);
   if (!at) return at;
@@ -443,15 +446,15 @@ HostResult<void> FileHandles::make_link(std::string_view from, std::string_view 
   if (!pair) return std::unexpected(pair.error());
   const Name &old = pair->from, &made = pair->to;
   Root& root = made.target.root;
-  // So all names of a file with links of this run lie below the grant, and however many of them have gone unseen (a file
-  // that was replaced, a name that another grant removed), none that is left lies outside.
+  // So all names of a file with links of this run are below the grant, and however many of them went unnoticed (a
+  // file that was replaced, a name that another grant removed), none of the remaining ones is outside.
   if (S_ISREG(pair->info.st_mode) && root.has_foreign_names(pair->info))
     return refuse(Errno::kAccess,
                   old.target.text + " has another hard link, which may lie outside of the grant.");
   if (linkat(old.directory.get(), old.name.c_str(), made.directory.get(), made.name.c_str(), 0) != 0)
     return failed(made.target.text);
   ++root.made;
-  // Counted only when the file that was looked at is the one that has the new name.
+  // Counted only if the examined file is the one that has the new name.
   struct stat after{};
   if (fstatat(made.directory.get(), made.name.c_str(), &after, AT_SYMLINK_NOFOLLOW) == 0 &&
       key_of(after) == key_of(pair->info) && S_ISREG(after.st_mode))

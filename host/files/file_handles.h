@@ -1,14 +1,14 @@
-// Files of the granted directories that stay open, and the names in them, as POSIX has both.
+// Open files of the granted directories, and operations on names in them, with POSIX semantics.
 //
-// What file_access.h promises holds here, too: paths are opened beneath the directory; only regular files and
-// directories exist; reading follows links that stay beneath, all else follows none and replaces none; a file
-// with more than one hard link is not written; quotas are exact, and shared with FileAccess. Different from there:
+// The guarantees of file_access.h apply here, too: paths are opened beneath the directory; only regular files and
+// directories exist; reading follows links that stay beneath, everything else follows none and replaces none; a file
+// with more than one hard link is not written; quotas are exact, and shared with FileAccess. Differences:
 //
 //   - a write is done in place, at an offset, and others see it at once;
 //   - missing directories are not made;
 //   - a directory that is not empty is ENOTEMPTY.
 //
-// A file of 1 GB is read in pieces of the reader's choice: nothing is kept of it here. It must not be larger than
+// A file of 1 GB is read in pieces of the caller's choice: nothing of it is kept here. It must not be larger than
 // the grant's max_file.
 //
 // Ownership: roots and budget are borrowed. Threads: one at a time.
@@ -30,7 +30,7 @@ namespace membrane::host {
 class FileHandles {
  public:
   static constexpr size_t kMostOpen = 256;
-  static constexpr uint32_t kMostBytes = 1u << 20;  // of one read; more gives so many
+  static constexpr uint32_t kMostBytes = 1u << 20;  // per read; a larger request returns this many
 
   FileHandles(Roots& roots, policy::Budget& budget) : roots_(roots), budget_(budget) {}
 
@@ -45,11 +45,11 @@ class FileHandles {
   HostResult<void> close(FileHandle file);
 
   HostResult<FileStatus> status(std::string_view path);
-  // Below a grant with links these tell of a link itself, and unlink, rename and set_times take it for a name like others.
+  // Below a grant with links these report on a link itself, and unlink, rename and set_times treat it like any name.
   HostResult<LinkOnPath> find_link(std::string_view path);
   // EACCES for a target that is absolute or leads out of the granted directory, and below a grant without links.
   HostResult<void> make_symlink(std::string_view target, std::string_view path);
-  // A second name for a file or link, within a grant with links. The run may go on writing to the file.
+  // Creates a second name for a file or link, within a grant with links. The run may continue to write to the file.
   HostResult<void> make_link(std::string_view from, std::string_view to);
   HostResult<void> set_times(std::string_view path, const FileTimes& times);
   HostResult<void> unlink(std::string_view path);
@@ -65,7 +65,7 @@ class FileHandles {
     bool writes;
     std::string text;
   };
-  // The directory that a name is in, open, for what makes or removes the name.
+  // The opened directory of a name, for creating or removing the name.
   struct Name {
     Fd directory;
     std::string name;

@@ -1,5 +1,5 @@
-// Files that stay open, on the real file system. Ways out of a grant are tried by file_access_test.cc for what both
-// share, and through a program's eyes in wasi/host_files_test.cc.
+// Open files on the real file system. Ways out of a grant are tested by file_access_test.cc for what both share, and
+// from a program's point of view in wasi/host_files_test.cc.
 #include "host/files/file_handles.h"
 
 #include <fcntl.h>

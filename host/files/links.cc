@@ -18,7 +18,7 @@
 namespace membrane::host {
 namespace {
 
-// The entry itself, when no component before it is a link.
+// The entry itself, if no component before it is a link.
 HostResult<Fd> look(const Target& target, size_t count) {
   Target prefix{target.root, target.beneath, target.text};
   prefix.beneath.resize(count);
@@ -40,7 +40,7 @@ HostResult<std::string> read_target(const Fd& link, const std::string& text) {
   return target;
 }
 
-// Names a path in order; "." and empty ones mean nothing.
+// The names of a path in order; "." and empty ones are dropped.
 Components names_of(std::string_view path) {
   Components names;
   for (const auto part : std::views::split(path, '/'))
@@ -53,19 +53,19 @@ std::unexpected<HostError> leads_out(const std::string& text) {
   return refuse(Errno::kAccess, text + " leads out of the granted directory.");
 }
 
-// A path on its way: `done` has no links, `left` may have links and "..", the next name at its front.
+// A path being resolved: `done` has no links, `left` may have links and "..", the next name at its front.
 struct Way {
   Components done;
   std::vector<std::string> left;
   size_t least = 0;  // names of the guest path that ".." must not leave
 
-  // The names up to the next "..", behind what is done.
+  // The names up to the next "..", appended to `done`.
   [[nodiscard]] Components ahead() const {
     Components path = done;
     path.insert(path.end(), left.begin(), std::ranges::find(left, ".."));
     return path;
   }
-  // Past the names of ahead(), and the ".." that follow. False: they lead out.
+  // Moves past the names of ahead(), and the ".." that follow. False: they lead out.
   bool pass() {
     done = ahead();
     left.erase(left.begin(), std::ranges::find(left, ".."));
@@ -76,7 +76,7 @@ struct Way {
     }
     return true;
   }
-  // The link stands at `index` of the path, which is ahead().
+  // The link is at `index` of the path, which is ahead().
   void follow(const Components& path, size_t index, const std::string& target) {
     const size_t taken = index + 1 - done.size();
     left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(taken));
@@ -94,7 +94,7 @@ HostResult<std::optional<LinkBeneath>> find_link(const Target& target) {
   const auto whole = look(target, size);
   if (whole && !is_link(*whole)) return std::nullopt;
   if (!whole && whole.error().code != Errno::kAccess) return std::nullopt;
-  // The first component that cannot be passed, by halves: all before it can.
+  // Finds the first component that cannot be passed, by bisection: all before it can.
   size_t passed = 0, stuck = size;
   while (stuck - passed > 1) {
     const size_t middle = passed + (stuck - passed) / 2;
@@ -103,7 +103,7 @@ HostResult<std::optional<LinkBeneath>> find_link(const Target& target) {
     else stuck = middle;
   }
   const auto link = look(target, stuck);
-  if (!link || !is_link(*link)) return std::nullopt;  // refused for another reason, which opening will tell
+  if (!link || !is_link(*link)) return std::nullopt;  // refused for another reason, which opening will report
   auto text = read_target(*link, target.text);
   if (!text) return std::unexpected(text.error());
   return LinkBeneath{stuck - 1, std::move(*text)};
@@ -131,14 +131,14 @@ HostResult<Components> follow_links(Roots& roots, Components path, LastComponent
       continue;
     }
     if (!way.pass()) return leads_out(text);
-    if (way.left.empty()) return way.done;  // a grant's refusal is told where the path is used
+    if (way.left.empty()) return way.done;  // a grant's refusal is reported where the path is used
   }
 }
 
 namespace {
 
-// The ".." of a relative target. Those that lead go up from where the link stands, which is no link; where those after a
-// name go depends on what that name is by then.
+// The ".." of a relative target. Leading ones go up from the link's directory, which is not a link; the effect of
+// those after a name depends on what that name is by then.
 struct Ups {
   size_t leading = 0;
   bool follow_names = false;
@@ -155,7 +155,7 @@ Ups ups_of(std::string_view target) {
 HostResult<void> check_new_target(std::string_view target, size_t depth, const std::string& text) {
   if (target.empty() || target.size() > kMaxTargetBytes || target.find('\0') != std::string_view::npos ||
       !is_utf8(target))
-    return refuse(Errno::kInvalid, text + " cannot be a link to that: the target is no path.");
+    return refuse(Errno::kInvalid, text + " cannot be a link to that: the target is not a valid path.");
   if (target.starts_with('/')) return refuse(Errno::kAccess, text + " cannot be a link to an absolute path.");
   const Ups ups = ups_of(target);
   if (ups.follow_names)
@@ -194,7 +194,7 @@ std::unexpected<HostError> cannot_move(const Target& directory) {
                     "instead.");
 }
 
-// Whether a link that does not lead out `depth` levels below the granted directory may do so at `new_depth`.
+// Whether a link that does not lead out `depth` levels below the granted directory would do so at `new_depth`.
 bool leads_out_when_moved(int directory, const char* name, size_t depth, size_t new_depth) {
   char target[kMaxTargetBytes + 1];
   const ssize_t length = readlinkat(directory, name, target, sizeof target);

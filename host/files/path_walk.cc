@@ -17,12 +17,12 @@ namespace membrane::host {
 namespace {
 
 constexpr int kLook = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-// Another process can replace the last component between the look at it and its opening. Worth a few more tries.
+// Another process can replace the last component between its examination and its opening. Worth a few more tries.
 constexpr int kTries = 16;
 
 std::unexpected<int> failed(int error) { return std::unexpected(error); }
 
-// -- what a descriptor is ----------------------------------------------------------------
+// -- the file of a descriptor --------------------------------------------------------------
 
 struct Seen {
   mode_t mode;
@@ -49,7 +49,7 @@ std::optional<uint64_t> mount_by_proc(int fd) {
   return mount;
 }
 
-// statx says type and mount at once (Linux 5.8). An emulator may claim the mount's number and leave it 0.
+// statx returns type and mount together (Linux 5.8). An emulator may claim to return the mount and leave it 0.
 std::expected<Seen, int> look_at(int fd) {
   struct statx info{};
   if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, &info) == 0 &&
@@ -62,8 +62,8 @@ std::expected<Seen, int> look_at(int fd) {
   return Seen{plain.st_mode, *mount};
 }
 
-// The text of an open symbolic link. ELOOP for the links of /proc, which lead to objects and not along their text:
-// openat2 follows the few ordinary ones there; this does not.
+// The target of an open symbolic link. ELOOP for the links of /proc, which lead to objects rather than to their
+// text: openat2 follows the few ordinary ones there; this does not.
 std::expected<std::string, int> read_link(int fd) {
   struct statfs system{};
   if (fstatfs(fd, &system) != 0) return failed(errno);
@@ -102,11 +102,11 @@ class Walk {
   uint64_t mount_ = 0;
   int links_ = 0;
   size_t added_ = 0;
-  std::vector<Fd> directories_;       // the way from the root to here, without the root
-  std::vector<std::string> to_come_;  // components, the next one last
+  std::vector<Fd> directories_;       // the path from the root to here, without the root
+  std::vector<std::string> to_come_;  // remaining components, the next one last
 };
 
-// Puts the components of `path` before those that are still to come. A slash at the end counts as a "." after it.
+// Puts the components of `path` before the remaining ones. A trailing slash counts as a "." after it.
 std::expected<void, int> Walk::add(std::string_view path) {
   if (path.size() >= PATH_MAX) return failed(ENAMETOOLONG);
   if (path.starts_with('/')) return failed(EXDEV);
@@ -137,7 +137,7 @@ std::expected<Seen, int> Walk::look_on_mount(const Fd& fd) const {
   return seen;
 }
 
-// Goes into a directory, back to the one before, or along a link.
+// Enters a directory, goes back to the previous one, or follows a link.
 std::expected<void, int> Walk::step(const std::string& name) {
   if (name == ".") return {};
   if (name == "..") {
@@ -156,7 +156,7 @@ std::expected<void, int> Walk::step(const std::string& name) {
   return {};
 }
 
-// The directory that the walk stands in. "." never leads to what is mounted over it.
+// The current directory of the walk. "." never leads to what is mounted over it.
 std::expected<Fd, int> Walk::open_directory() {
   if ((flags_ & O_CREAT) != 0) return failed((flags_ & O_EXCL) != 0 ? EEXIST : EISDIR);
   Fd fd(openat(here(), ".", flags_));
@@ -164,7 +164,7 @@ std::expected<Fd, int> Walk::open_directory() {
   return fd;
 }
 
-// A new file; without O_EXCL also one that another process has just made.
+// Creates a file; without O_EXCL, accepts one that another process has just created.
 std::expected<Fd, int> Walk::create(const std::string& name) {
   Fd fd(openat(here(), name.c_str(), flags_ | O_NOFOLLOW, mode_));
   if (!fd.valid()) return failed(errno);
@@ -172,8 +172,8 @@ std::expected<Fd, int> Walk::create(const std::string& name) {
   return fd;
 }
 
-// One try at the last component. Nothing when it was a link, which has been followed: the walk has further to go.
-// EAGAIN when it was replaced meanwhile.
+// One attempt at the last component. Nothing when it was a link, which has been followed: the walk continues. EAGAIN
+// when it was replaced meanwhile.
 std::expected<std::optional<Fd>, int> Walk::open_last(const std::string& name) {
   const auto replaced = [](int error) {
     return failed(error == ELOOP || error == ENOENT || error == ENOTDIR ? EAGAIN : error);

@@ -1,14 +1,14 @@
 // Opens a path beneath a directory without openat2, as openat2 would with RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS and
 // RESOLVE_NO_XDEV.
 //
-// Each component is opened by itself, relative to the descriptor of the directory before it, with O_PATH | O_NOFOLLOW:
-// the kernel never resolves more than one name, and never a link. What was opened is then looked at through its own
-// descriptor, so nobody can replace it between the look and the next step. A symbolic link is read from its descriptor,
-// and its components take its place in the path; an absolute one is refused. ".." goes back to the descriptor that the
-// walk came from and not to the parent that the file system names: a directory that is moved elsewhere meanwhile leads
-// nowhere else. What lies on another mount than the directory is refused.
+// Each component is opened by itself, relative to the descriptor of the directory before it, with O_PATH |
+// O_NOFOLLOW: the kernel never resolves more than one name, and never a link. The opened file is then examined
+// through its own descriptor, so nobody can replace it between the examination and the next step. A symbolic link is
+// read from its descriptor, and its components replace it in the path; an absolute one is refused. ".." goes back to
+// the descriptor that the walk came from, not to the parent in the file system: a directory that is moved elsewhere
+// meanwhile leads nowhere else. Files on another mount than the directory's are refused.
 //
-// Threads: pure functions around system calls. The walk holds one descriptor for each directory on its way.
+// Threads: pure functions around system calls. The walk keeps one descriptor per directory on its path.
 #pragma once
 
 #include <expected>
@@ -18,7 +18,7 @@
 
 namespace membrane::host {
 
-inline constexpr int kMaxLinksFollowed = 40;    // as the kernel; more is ELOOP
+inline constexpr int kMaxLinksFollowed = 40;    // as in the kernel; more is ELOOP
 inline constexpr size_t kMaxWalkDepth = 128;    // directories open at once; more is ENAMETOOLONG
 inline constexpr size_t kMaxWalkSteps = 2'048;  // components, with those of links; more is ENAMETOOLONG
 
@@ -31,7 +31,7 @@ inline constexpr size_t kMaxWalkSteps = 2'048;  // components, with those of lin
 std::expected<Fd, int> open_by_walk(int directory, const std::string& path, int flags, Symlinks symlinks,
                                     unsigned mode);
 
-// Whether statx or /proc/self/fdinfo says which mount an open file lies on.
+// Whether statx or /proc/self/fdinfo reports the mount of an open file.
 bool can_tell_mounts();
 
 }  // namespace membrane::host

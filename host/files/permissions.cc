@@ -30,7 +30,7 @@ HostResult<uint32_t> permissions_of(Roots& roots, std::string_view path) {
   return info->st_mode & kPermissions;
 }
 
-// By O_PATH, which opens a file whatever its permissions are, and carries no change itself: /proc names what it stands for.
+// With O_PATH, which opens a file whatever its permissions are, but allows no change itself: its name in /proc does.
 HostResult<void> set_permissions(Roots& roots, std::string_view path, uint32_t mode) {
   const auto target = locate(roots, path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());

@@ -8,8 +8,8 @@
 
 namespace membrane::host {
 
-// Of the grant that a path is in: its max_total and max_files, and what is left of them; no more bytes than the host's file system has
-// free. Below a grant for reading nothing is left.
+// For the grant of a path: its max_total and max_files, and what remains of them; at most the host file system's
+// free bytes. Below a grant for reading nothing remains.
 struct Room {
   uint64_t most_bytes = 0, free_bytes = 0, most_files = 0, free_files = 0;
 };

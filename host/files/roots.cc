@@ -69,7 +69,7 @@ namespace {
 
 HostResult<Root> open_file_root(const FsGrant& grant, Components guest) {
   char* real =
-      realpath(grant.host.c_str(), nullptr);  // the owner may name it through links; the program may not
+      realpath(grant.host.c_str(), nullptr);  // the owner may use links to name it; the program may not
   if (real == nullptr) return std::unexpected(errno_of(grant.host));
   const std::string path(real);
   free(real);

@@ -1,7 +1,7 @@
-// The granted directories, open, and which of them a guest path belongs to.
+// The granted directories, open, and the lookup of the one for a guest path.
 //
-// Shared by what reads and writes whole files (file_access.h) and what works on open ones (file_handles.h), so
-// that the quotas of a grant count both.
+// Shared by access to whole files (file_access.h) and to open ones (file_handles.h), so that the quotas of a grant
+// count both.
 //
 // Threads: one at a time.
 #pragma once
@@ -20,29 +20,29 @@
 
 namespace membrane::host {
 
-// A grant made ready: its directory is open, its quotas are counted.
+// A grant with its directory open and its quotas counted.
 struct Root {
   const policy::FsGrant& grant;
   Components guest;
   Fd directory;
-  std::string file;  // when a single file is granted: its name in `directory`
+  std::string file;  // if a single file is granted: its name in `directory`
   uint64_t written_bytes = 0;
   uint64_t made = 0;  // files and directories
-  // Hard links that this run made, by device and inode: names that a file has more than others gave it.
+  // Hard links that this run created, by device and inode: names of a file in addition to others'.
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> links_made = {};
 
   [[nodiscard]] bool is_file() const { return !file.empty(); }
-  // Whether writing to the file changes it under a name that this run did not give it.
+  // Whether writing to the file would change it under a name that this run did not create.
   [[nodiscard]] bool has_foreign_names(const struct stat& info) const;
   void note_link(const struct stat& info);
-  void forget_link(const struct stat& info);  // one of its names is gone
+  void forget_link(const struct stat& info);  // one of its names has been removed
 };
 
-// A guest path, decided: what it is beneath a root.
+// A guest path that was decided: its path beneath a root.
 struct Target {
   Root& root;
   Components beneath;  // empty: the granted directory itself
-  std::string text;    // as the program would write it
+  std::string text;    // in the program's form
 
   // Relative to the root's directory, for open_beneath.
   [[nodiscard]] std::string path() const {
@@ -50,18 +50,18 @@ struct Target {
     for (const std::string& component : beneath) out += (out.empty() ? "" : "/") + component;
     return out;
   }
-  // A single file is opened by its name alone; a link in its place is not it.
+  // A single file is opened by its name only; a link in its place is refused.
   [[nodiscard]] Symlinks links() const { return root.is_file() ? Symlinks::kNone : Symlinks::kBeneath; }
 };
 
 class Roots {
  public:
-  // ENOENT when a granted directory or file does not exist; ENOTSUP where check_kernel() says so.
+  // ENOENT when a granted directory or file does not exist; ENOTSUP if check_kernel() fails.
   static HostResult<std::unique_ptr<Roots>> open(const std::vector<policy::FsGrant>& grants);
 
-  // What a path is, when the grant that rules it allows `mode`. EACCES, with the flag that would allow it.
+  // The target of a path, if the grant that covers it allows `mode`. EACCES, with the flag that would allow it.
   HostResult<Target> locate(const Components& path, policy::FsMode mode);
-  // Names directly in the guest directory `path` that exist because something is granted at or below them.
+  // Names directly in the guest directory `path` that exist because of grants at or below them.
   [[nodiscard]] std::vector<std::string> granted_in(const Components& path) const;
 
  private:
@@ -73,11 +73,11 @@ class Roots {
 
 // The same for all names of a file; never 0. Not a secret: its device and inode can be computed from it.
 uint64_t file_id_of(const struct stat& info);
-// The errno of the system about `text`, in our words.
+// Converts an errno of the system about `text`.
 HostError errno_of(const std::string& text);
-// The same failure, told with the path as the program knows it.
+// The same failure, with the program's form of the path.
 HostError told_as(HostError error, const std::string& path, const std::string& text);
-// Reading's way: links are followed that stay beneath.
+// For reading: links are followed if they stay beneath.
 HostResult<Fd> open_target(const Target& target, int flags);
 // A regular file or a directory; below a grant with links also a symbolic link; else EACCES.
 HostResult<struct stat> inspect_entry(const Fd& fd, const Target& target);

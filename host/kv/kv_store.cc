@@ -12,13 +12,13 @@ namespace membrane::host {
 namespace {
 
 constexpr uint64_t kBusyTimeoutMs = 2'000;
-constexpr int kProgressOps = 1'000;  // virtual machine steps between looks at the clock
+constexpr int kProgressOps = 1'000;  // virtual machine steps between checks of the clock
 
-// "MBkv": marks the file as ours, so that another program's database is not written to.
+// "MBkv": identifies our files, so that another program's database is not written to.
 constexpr int64_t kApplicationId = 0x4D426B76;
 
-// usage is kept by triggers, so that it is right whoever writes. length() of a text counts
-// characters and stops at NUL; of a blob it counts bytes.
+// Triggers keep the usage, so that it is right whoever writes. length() of a text counts characters and stops at
+// NUL; of a blob it counts bytes.
 constexpr const char* kSchema = R"sql(
   CREATE TABLE kv (key TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) STRICT;
   CREATE TABLE usage (keys INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
@@ -57,7 +57,7 @@ class KvStore::Impl {
   }
   static int on_progress(void* self) { return static_cast<const Impl*>(self)->run_.passed() ? 1 : 0; }
   HostResult<void> open_file();
-  // Before each call: a file that is read without a trace is opened again when it has changed.
+  // Before each call: a file that is read without a trace is reopened when it has changed.
   HostResult<void> ready() {
     if (db_ != nullptr && !(is_read_only() && file_.has_changed())) return {};
     db_.reset();
@@ -91,7 +91,7 @@ class KvStore::Impl {
   policy::KvGrant grant_;
   const sqlite::Api& api_;
   const Deadline& run_;
-  ReadOnlyFile file_;  // when it is only read
+  ReadOnlyFile file_;  // for a store that is only read
   std::unique_ptr<sqlite::Connection> db_;
 };
 
@@ -129,14 +129,14 @@ HostResult<void> KvStore::Impl::open_file() {
 
 HostResult<void> KvStore::Impl::create_or_check() {
   if (grant_.writable || grant_.path.empty()) {
-    // Another process may be making the same file: only who finds it empty, under the lock, fills it.
+    // Another process may be creating the same file: only one that finds it empty, under the lock, initialises it.
     MEMBRANE_TRY(transaction([&]() -> HostResult<void> {
       MEMBRANE_ASSIGN(const int64_t objects, integer("SELECT count(*) FROM sqlite_schema"));
       if (objects != 0) return {};
       const int code = db_->execute(kSchema);
       return code == SQLITE_OK ? HostResult<void>() : failure(code);
     }));
-    // Readers do not wait for writers. A file system that cannot do it keeps the older journal: just slower.
+    // Readers do not wait for writers. A file system without support keeps the older journal, which is only slower.
     if (!grant_.path.empty()) db_->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
   }
   MEMBRANE_ASSIGN(const int64_t id, integer("PRAGMA application_id"));
@@ -188,7 +188,7 @@ HostResult<void> KvStore::Impl::write(std::string_view key, std::string_view val
   return code == SQLITE_DONE ? HostResult<void>() : failure(code);
 }
 
-// Of the state after the write: what does not fit is rolled back.
+// Checks the state after the write; a write that exceeds a quota is rolled back.
 HostResult<void> KvStore::Impl::check_quota() {
   MEMBRANE_ASSIGN(const int64_t keys, integer("SELECT keys FROM usage"));
   MEMBRANE_ASSIGN(const int64_t bytes, integer("SELECT bytes FROM usage"));
@@ -214,7 +214,7 @@ HostResult<void> KvStore::Impl::remove(std::string_view key) {
 }
 
 HostResult<std::vector<std::string>> KvStore::Impl::keys(std::string_view prefix) {
-  // What the grant does not show does not exist: the longer of the two prefixes rules.
+  // Keys that the grant does not cover do not exist: the longer of the two prefixes applies.
   const bool narrower = prefix.starts_with(grant_.prefix);
   if (!narrower && !std::string_view(grant_.prefix).starts_with(prefix)) return std::vector<std::string>();
   const std::string_view start = narrower ? prefix : std::string_view(grant_.prefix);

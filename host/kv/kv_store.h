@@ -1,13 +1,12 @@
-// The key-value store behind kv.*: an SQLite file, or memory that goes with the store.
+// The key-value store for kv.*: an SQLite file, or memory that lives as long as the store.
 //
-// Keys are UTF-8 text, not empty, ordered by their bytes; values are any bytes. Every
-// quota of the grant is exact, also when several processes write to the same file: a
-// write and the check of its sum are one transaction. A store that is read or written
-// by another process for longer than two seconds, or until the run's deadline, answers ETIMEDOUT; a store that is
-// granted for reading only is read without a trace (sql/read_only_file.h); a damaged file or
-// one that is something else answers EHOST and is left as it is.
+// Keys are UTF-8 text, not empty, ordered by their bytes; values are any bytes. Every quota of the grant is exact,
+// even when several processes write to the same file: a write and the check of its sum are one transaction. A store
+// that is locked by another process for longer than two seconds, or until the run's deadline, returns ETIMEDOUT; a
+// store granted for reading only is read without a trace (sql/read_only_file.h); a damaged file, or one of another
+// kind, returns EHOST and is not changed.
 //
-// Threads: one at a time; open one store for each.
+// Threads: one at a time; open a separate store for each.
 #pragma once
 
 #include <memory>
@@ -23,18 +22,17 @@ namespace membrane::host {
 
 class KvStore {
  public:
-  // What a store in memory holds at most, whatever the grant says: it is memory of the host.
+  // Bound on a store in memory, whatever the grant says: it uses the host's memory.
   static constexpr uint64_t kMaxBytesInMemory = 8u << 20;
 
-  // Makes the file when the grant is writable and there is none.
-  // `run` is borrowed, and must outlive the store.
+  // Creates the file if the grant is writable and there is none. `run` is borrowed, and must outlive the store.
   static HostResult<std::unique_ptr<KvStore>> open(const policy::KvGrant& grant, const Deadline& run);
   ~KvStore();
 
   HostResult<std::string> get(std::string_view key);  // ENOENT when there is none
   HostResult<void> set(std::string_view key, std::string_view value);
   HostResult<void> remove(std::string_view key);  // ENOENT when there is none
-  // The keys that start with `prefix` and that the grant shows, in byte order.
+  // The keys that start with `prefix` and that the grant covers, in byte order.
   HostResult<std::vector<std::string>> keys(std::string_view prefix);
 
  private:

@@ -9,7 +9,7 @@
 namespace membrane::host {
 namespace {
 
-// As a URI's path: everything but what can stand for nothing else.
+// As a URI's path: escapes everything that could have another meaning.
 std::string uri_of(const std::string& path, const char* parameters) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string out = "file:";
@@ -23,7 +23,7 @@ std::string uri_of(const std::string& path, const char* parameters) {
   return out + parameters;
 }
 
-// Byte 19 of the header: which version of the format a reader must know. 2 is the write-ahead log.
+// Byte 19 of the header: the format version that a reader must support. 2 is the write-ahead log.
 bool uses_log(const std::string& path) {
   constexpr size_t kReadVersion = 19;
   std::array<char, kReadVersion + 1> header{};
@@ -43,7 +43,7 @@ ReadOnlyFile::Stamp ReadOnlyFile::stamp_of(const std::string& path) {
 HostResult<std::unique_ptr<sqlite::Connection>> ReadOnlyFile::open(const sqlite::Api& api, const char* vfs) {
   std::error_code none;
   real_path_ = std::filesystem::canonical(path_, none).string();
-  if (none) real_path_ = path_;  // opening says what is wrong
+  if (none) real_path_ = path_;  // opening reports what is wrong
   file_ = stamp_of(real_path_);
   log_ = stamp_of(real_path_ + "-wal");
   index_ = stamp_of(real_path_ + "-shm");

@@ -1,4 +1,4 @@
-// An SQLite file that is read without a trace: no -wal, -shm or journal is made or changed beside it.
+// An SQLite file that is read without a trace: no -wal, -shm or journal file is created or changed beside it.
 //
 //   the file's mode                       how it is opened
 //   a rollback journal                    read-only; readers and writers lock as usual
@@ -7,7 +7,7 @@
 //   WAL, and a -wal with content, -shm    read-only, also the -shm: what was committed to the -wal is seen
 //   WAL, and a -wal with content only     refused: to read it, SQLite would have to make the -shm
 //
-// A writer that changes an immutable file in the middle of a query can make that query fail, or see both states.
+// A writer that changes an immutable file during a query can make that query fail, or see both states.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class ReadOnlyFile {
 
   // `vfs`: by its name, null for the default. The connection has not read anything yet.
   HostResult<std::unique_ptr<sqlite::Connection>> open(const sqlite::Api& api, const char* vfs);
-  // Since open(): what was opened then may no longer be what the file holds.
+  // Since open(): the connection may no longer reflect the file.
   [[nodiscard]] bool has_changed() const;
 
  private:
@@ -40,7 +40,7 @@ class ReadOnlyFile {
   enum class Mode : uint8_t { kLocked, kImmutable, kWithLog };
   static Stamp stamp_of(const std::string& path);
 
-  std::string path_, real_path_;  // as granted; links resolved
+  std::string path_, real_path_;  // as granted; with links resolved
   Mode mode_ = Mode::kLocked;
   Stamp file_, log_, index_;
 };

@@ -1,7 +1,7 @@
-// The clock that SQLite's date functions see: 'now' and CURRENT_TIMESTAMP are the run's time, and 'localtime' is UTC,
-// so that a query shows nothing of this machine's clock or place.
+// The clock of SQLite's date functions: 'now' and CURRENT_TIMESTAMP are the run's time, and 'localtime' is UTC, so
+// that a query reveals nothing of this machine's clock or location.
 //
-// Threads: a RunClock holds for the statements of the thread that made it.
+// Threads: a RunClock applies to the statements of the thread that created it.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,10 @@ namespace membrane::host {
 
 class RunClock {
  public:
-  // The name of the VFS that connections must be opened with for their clock to be the run's; null when it cannot
-  // be had.
+  // The name of the VFS with which connections must be opened to use the run's clock; null when it is not available.
   static const char* vfs(const sqlite::Api& api);
 
-  // `now_ms` gives Unix time in ms. It is asked once, when a statement first wants to know.
+  // `now_ms` returns Unix time in ms. It is called once, when a statement first needs it.
   explicit RunClock(std::function<int64_t()> now_ms);
   ~RunClock();
   RunClock(const RunClock&) = delete;

@@ -25,7 +25,7 @@ void SqlMeter::begin(uint64_t operations, uint64_t longest_bytes, bool calls_str
   account_.forget_lasting();
 }
 
-// Fetched since the last call, from the file or the cache.
+// Pages fetched since the last call, from the file or the cache.
 uint64_t SqlMeter::pages(sqlite3* connection) {
   uint64_t fetched = 0;
   for (const int what : {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS}) {

@@ -1,4 +1,5 @@
-// What a query costs, in fuel, by what SQLite does for it and by nothing else: not by time, nor by what is in its caches.
+// The cost of a query, in fuel, determined only by SQLite's work for it: not by time, nor by the state of its
+// caches.
 //
 //   each step of SQLite's machine    1, times two factors: 1 and 1 for each 8 operations of the statement, since a
 //                                    function takes as many arguments; 1 and 1 for each 4 KiB of the largest value that
@@ -9,7 +10,8 @@
 //   memory that is allocated         1 for each 64 bytes, and 32 bytes more for each allocation
 //   Membrane's own functions         by the bytes that they look at: sql_reader.cc
 //
-// Steps are noted after they are done: a hundred at a time. What one step does with long values is bounded by their length.
+// Steps are recorded after they are done, a hundred at a time. The work of one step on long values is bounded by
+// their length.
 //
 // Ownership: work, account and connection are borrowed. Threads: one at a time.
 #pragma once
@@ -23,18 +25,18 @@ namespace membrane::host {
 
 class SqlMeter {
  public:
-  // From here on.
+  // Starts counting here.
   SqlMeter(const sqlite::Api& api, Work& work, sqlite::Account& account);
   void forget_pages(sqlite3* connection) { static_cast<void>(pages(connection)); }
-  // The statement is compiled and begins. `longest_bytes`: of a literal or a parameter.
+  // The statement is compiled and starts. `longest_bytes`: of a literal or a parameter.
   void begin(uint64_t operations, uint64_t longest_bytes, bool calls_strftime);
 
-  // Notes steps, and all that has happened otherwise. False: it is too much.
+  // Records steps, and everything else since the last call. False: the limit is exceeded.
   bool note(sqlite3* connection, uint64_t steps);
-  // Steps that a handler notes while the statement runs, and at its end those that it did not see.
+  // Steps that a handler records while the statement runs, and at its end those that it did not see.
   bool note_running(sqlite3* connection, uint64_t steps);
   bool note_stopped(sqlite3* connection, sqlite3_stmt* statement);
-  // Of a function of Membrane's.
+  // For a function of Membrane's own.
   bool note_bytes(uint64_t bytes_looked_at);
 
   [[nodiscard]] bool is_too_much() const { return work_.is_too_much(); }
@@ -46,8 +48,8 @@ class SqlMeter {
   Work& work_;
   sqlite::Account& account_;
   uint64_t arguments_ = 1, longest_bytes_ = 0, value_bytes_per_fuel_ = 1;
-  uint64_t allocated_ = 0;      // of the account, as far as it is noted
-  uint64_t steps_running_ = 0;  // noted since the statement was last stopped
+  uint64_t allocated_ = 0;      // of the account, as recorded so far
+  uint64_t steps_running_ = 0;  // recorded since the statement was last stopped
 };
 
 }  // namespace membrane::host

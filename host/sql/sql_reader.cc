@@ -25,24 +25,25 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kProgressOps = 100;       // virtual machine steps between looks at the clock
+constexpr int kProgressOps = 100;       // virtual machine steps between checks of the clock
 constexpr int kMaxFunctionCalls = 200;  // as written
-// A statement's steps between two that look at the clock are at most those that it was compiled to, and the slowest
-// read a value once, at a nanosecond or two a byte: so the product of steps and the longest value is bounded.
+// The number of a statement's steps between two checks of the clock is at most the number that it was compiled to,
+// and the slowest steps read a value once, at one or two nanoseconds per byte: so the product of steps and the
+// longest value is bounded.
 constexpr int64_t kMaxStepBytes = 512ll << 20;
 constexpr int64_t kMaxValueBytes = 16ll << 20;
 constexpr int64_t kMinValueBytes = 1ll << 10;
 constexpr size_t kMaxLikeSteps = 64 << 20;  // bytes of a text times bytes of its pattern
-constexpr uint64_t kReplaceFactor = 4;  // a byte that is replaced costs as much as so many that are looked at
-constexpr size_t kPatternBytes = 3;     // of a pattern, which cost as much as a look at the text
+constexpr uint64_t kReplaceFactor = 4;      // replacing a byte costs as much as examining this many
+constexpr size_t kPatternBytes = 3;         // of a pattern, which cost as much as examining the text
 constexpr int64_t kMaxPrepareMemoryBytes = 16ll << 20;
 constexpr int kMaxSqlBytes = 64 << 10;
 constexpr int kMaxParameters = 500;
 constexpr uint64_t kBusyTimeoutMs = 1'000;
 
-// Functions that compute from their arguments alone (the dates: also from the run's clock).
-// Not here: what reads files or loads code, what is random, what looks into the library, and
-// json_patch, whose time is quadratic in the number of members.
+// Functions that compute only from their arguments (the dates: also from the run's clock). Excluded are functions
+// that read files or load code, random ones, ones that reveal the library, and json_patch, whose time is quadratic
+// in the number of members.
 constexpr auto kFunctions = std::to_array<std::string_view>({
     "->",
     "->>",
@@ -148,7 +149,7 @@ constexpr auto kFunctions = std::to_array<std::string_view>({
 });
 static_assert(std::ranges::is_sorted(kFunctions));
 
-// Tables that are code in disguise: they show raw pages, settings or the library itself.
+// Tables that give access to internals: raw pages, settings or the library itself.
 bool is_internal_table(std::string_view name) {
   if (name == "sqlite_schema" || name == "sqlite_master") return false;
   return name.starts_with("sqlite_") || name.starts_with("pragma_") || name == "dbstat" ||
@@ -171,18 +172,17 @@ std::string_view statement_name(int action) {
   }
 }
 
-// SQLite's own instr and replace take time n × m, which no progress handler can cut short:
-// these take n + m. Text and blobs alike are searched as bytes; a character is never found in
-// the middle of another, for UTF-8 cannot do that.
+// SQLite's own instr and replace take time n × m, which no progress handler can interrupt: these take n + m. Text
+// and blobs are both searched as bytes; in UTF-8, a character is never found in the middle of another.
 std::string_view bytes_of(const sqlite::Api& api, sqlite3_value* value) {
   const void* data = api.value_blob(value);
   return {static_cast<const char*>(data), data ? static_cast<size_t>(api.value_bytes(value)) : 0};
 }
 
-// Each use of a view or of a WITH table copies its SELECT, so that thirty that use one another
-// twice make a billion, before the first step and without a look at the clock. SQLite has no limit
-// on that but the one on its memory. Where Membrane cannot count that itself, the limit is the one of the whole
-// process, which stands while one statement is prepared.
+// Each use of a view or of a WITH table copies its SELECT, so that thirty tables that use one another twice make a
+// billion copies, before the first step and without a check of the clock. SQLite's only limit on that is the one on
+// its memory. If Membrane cannot count that itself, it uses the limit of the whole process, which applies while one
+// statement is prepared.
 class PrepareMemoryLimit {
  public:
   explicit PrepareMemoryLimit(const sqlite::Api& api) : api_(api), lock_(mutex()) {
@@ -193,7 +193,7 @@ class PrepareMemoryLimit {
   }
   ~PrepareMemoryLimit() {
     api_.hard_heap_limit64(hard_);
-    api_.soft_heap_limit64(soft_);  // the hard one has lowered it
+    api_.soft_heap_limit64(soft_);  // setting the hard limit has lowered it
   }
   PrepareMemoryLimit(const PrepareMemoryLimit&) = delete;
   PrepareMemoryLimit& operator=(const PrepareMemoryLimit&) = delete;
@@ -265,13 +265,13 @@ class SqlReader::Impl {
   std::function<int64_t()> now_ms_;
   ReadOnlyFile file_;
   std::unique_ptr<sqlite::Connection> db_;
-  sqlite::Account* account_ = nullptr;  // of the query that runs
-  const Deadline* deadline_ = nullptr;  // likewise
-  SqlMeter* meter_ = nullptr;           // likewise; null while nothing is paid for: opening
-  int calls_ = 0;                       // of functions, in the statement that is being prepared
+  sqlite::Account* account_ = nullptr;  // for the current query
+  const Deadline* deadline_ = nullptr;  // for the current query
+  SqlMeter* meter_ = nullptr;           // for the current query; null while nothing is paid for: opening
+  int calls_ = 0;                       // number of function calls in the statement being prepared
   bool trusted_ = false;                // while Membrane's own statements run
-  bool calls_strftime_ = false;         // the statement at hand
-  std::string refusal_;                 // why the authorizer or the progress handler said no
+  bool calls_strftime_ = false;         // in the current statement
+  std::string refusal_;                 // why the authorizer or the progress handler refused
   Errno refusal_code_ = Errno::kAccess;
   int64_t memory_before_ = 0, most_memory_bytes_ = 0;
 };
@@ -298,21 +298,21 @@ HostResult<void> SqlReader::Impl::open() {
 int SqlReader::Impl::configure() {
   api_.busy_handler(db_->handle(), &on_busy, this);
   api_.progress_handler(db_->handle(), kProgressOps, &on_progress, this);
-  // Every allocation is to be counted, also the small ones that SQLite takes from a pool of its own.
+  // Every allocation must be counted, including the small ones that SQLite takes from a pool of its own.
   api_.db_config(db_->handle(), SQLITE_DBCONFIG_LOOKASIDE, nullptr, 0, 0);
-  // Big sorts go to memory, where they are bounded, and not to files.
+  // Big sorts use memory, where they are bounded, and not files.
   int code = db_->execute("PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; PRAGMA cell_size_check = ON");
   if (code == SQLITE_OK) code = replace_functions();
   if (code == SQLITE_OK) code = db_->execute("SELECT count(*) FROM sqlite_schema");
   if (code != SQLITE_OK) return code;
   static_cast<void>(
-      db_->execute("error"));  // what SQLite keeps for errors is paid for by nobody: not by the first
+      db_->execute("error"));  // what SQLite allocates for errors must not be charged to the first query
   set_limits();
   api_.set_authorizer(db_->handle(), &authorize, this);
   return SQLITE_OK;
 }
 
-// Opened again when what was read before may no longer be what the file holds.
+// Reopens the file if the connection may no longer reflect it.
 HostResult<void> SqlReader::Impl::reopen_if_changed() {
   if (db_ && !file_.has_changed()) return {};
   db_.reset();
@@ -321,7 +321,7 @@ HostResult<void> SqlReader::Impl::reopen_if_changed() {
 
 void SqlReader::Impl::set_limits() {
   const std::pair<int, int> limits[] = {
-      {SQLITE_LIMIT_SQL_LENGTH, kMaxSqlBytes + 16},  // "EXPLAIN " stands before it once
+      {SQLITE_LIMIT_SQL_LENGTH, kMaxSqlBytes + 16},  // "EXPLAIN " precedes it once
       {SQLITE_LIMIT_COLUMN, 500},
       {SQLITE_LIMIT_EXPR_DEPTH, 100},
       {SQLITE_LIMIT_COMPOUND_SELECT, 50},
@@ -336,7 +336,7 @@ void SqlReader::Impl::set_limits() {
   for (const auto& [what, value] : limits) api_.limit(db_->handle(), what, value);
 }
 
-// Of texts and blobs, also of a row as it is stored.
+// Of texts and blobs, and of a stored row.
 void SqlReader::Impl::limit_values(int64_t operations) {
   const auto granted = static_cast<int64_t>(std::min<uint64_t>(grant_.max_result_bytes, kMaxValueBytes));
   const int64_t most = std::min(granted, kMaxStepBytes / std::max<int64_t>(operations, 1));
@@ -361,7 +361,7 @@ int SqlReader::Impl::replace_functions() {
   return code;
 }
 
-// Membrane's own functions look at the time before they begin, and pay for the bytes that they look at.
+// Membrane's own functions check the time before they start, and pay for the bytes that they examine.
 bool SqlReader::Impl::stop_if_over(const sqlite::Api& api, sqlite3_context* context, uint64_t bytes) {
   const Impl& reader = *static_cast<const Impl*>(api.user_data(context));
   if (!reader.is_over() && (reader.meter_ == nullptr || reader.meter_->note_bytes(bytes))) return false;
@@ -378,7 +378,7 @@ void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** value
   const std::string_view text = bytes_of(api, values[0]);
   const size_t at = find_bytes(text, bytes_of(api, values[1]));
   if (at == std::string_view::npos) return api.result_int64(context, 0);
-  // Texts are counted in characters: all bytes that do not continue one.
+  // Texts are counted in characters: all bytes except continuation bytes.
   const auto before = text.substr(0, at);
   api.result_int64(context,
                    1 + (blobs ? static_cast<int64_t>(at) : std::ranges::count_if(before, begins_character)));
@@ -407,7 +407,7 @@ void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** val
   api.result_text64(context, result.data(), result.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-// SQLite's own matching, but of no more than what ends soon: its time is text × pattern.
+// SQLite's own matching, but only if it ends soon: its time is text × pattern.
 void SqlReader::Impl::like(sqlite3_context* context, int count, sqlite3_value** values) {
   const sqlite::Api& api = **sqlite::api();
   unsigned escape = 0;
@@ -518,7 +518,7 @@ HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string
   memory_before_ = api_.memory_used();
   refusal_.clear();
   refusal_code_ = Errno::kAccess;
-  // A short query can be over before the watchdog has begun to watch it.
+  // A short query can end before the watchdog has started to watch it.
   if (is_over()) return refuse(Errno::kTimedOut, "the run's time is over");
   const sqlite::Accounting accounting(account);
   const RunClock clock(now_ms_);
@@ -558,7 +558,7 @@ HostResult<std::string> SqlReader::Impl::run_query(std::string_view sql, std::st
   return collect(statement);
 }
 
-// What SQLite compiles the statement to, by its own account.
+// The number of operations that SQLite compiles the statement to.
 HostResult<int64_t> SqlReader::Impl::count_operations(std::string_view sql) {
   calls_ = 0;
   sqlite::Statement listing;
@@ -579,14 +579,14 @@ HostResult<sqlite::Statement> SqlReader::Impl::prepare(std::string_view sql) {
   sqlite::Statement second;
   const int code = rest.empty() ? SQLITE_OK : db_->prepare(rest, second);
   if (code != SQLITE_OK || second) return refuse(Errno::kInvalid, "only one statement can be run at a time");
-  // A statement that gives no columns was no query, even when it found nothing to do.
+  // A statement without columns was not a query, even if it found nothing to do.
   if (api_.stmt_readonly(statement.handle()) == 0 || api_.column_count(statement.handle()) == 0)
     return refuse(Errno::kAccess, "only SELECT is allowed");
   return statement;
 }
 
 HostResult<void> SqlReader::Impl::bind(sqlite::Statement& statement, std::string_view parameters_json) {
-  // A level deeper, and a value more, than parameters may be: those have errors of their own.
+  // One level deeper, and one value more, than parameters may have: those cases have their own errors.
   constexpr JsonLimits kLimits{.depth = 2, .values = kMaxParameters + 2, .memory_bytes = 24u << 20};
   MEMBRANE_ASSIGN(const json values, read_json_for_guest(parameters_json.empty() ? "[]" : parameters_json,
                                                          "the text of the parameters", kLimits));
@@ -641,7 +641,7 @@ HostResult<void> SqlReader::Impl::append_row(std::string& rows, const sqlite::St
   for (size_t column = 0; column < keys.size(); ++column) {
     if (column != 0) rows += ',';
     rows += keys[column];
-    // A value is looked at before it is written: escapes may make it six times as long.
+    // A value is checked before it is written: escapes may make it six times as long.
     const auto bytes = static_cast<uint64_t>(api_.column_bytes(statement.handle(), static_cast<int>(column)));
     if (rows.size() + bytes < grant_.max_result_bytes)
       rows += value_at(statement.handle(), static_cast<int>(column));
@@ -671,7 +671,7 @@ std::string SqlReader::Impl::value_at(sqlite3_stmt* statement, int column) const
   }
 }
 
-// Each as `"name":`, made unlike the others.
+// Each as `"name":`, made distinct from the others.
 std::vector<std::string> SqlReader::Impl::keys_of(sqlite3_stmt* statement) const {
   std::set<std::string> taken;
   std::vector<std::string> keys;
@@ -685,7 +685,7 @@ std::vector<std::string> SqlReader::Impl::keys_of(sqlite3_stmt* statement) const
   return keys;
 }
 
-// --- saying what is wrong --------------------------------------------------------------
+// --- error messages ---------------------------------------------------------------------
 
 std::vector<std::string> SqlReader::Impl::names(const char* sql) {
   trusted_ = true;

@@ -1,5 +1,6 @@
-/* What an embedder who builds an agent gives to its programs beside the policy: who decides what leaves, a model, a person, and receipts of
- * what ran. agents.hpp says what they are; ownership and errors are as in membrane.h. */
+/* What an embedder who builds an agent can give to its programs in addition to the policy: approval of what leaves, a
+ * model, a person, and receipts of what ran. See agents.hpp for what they are; ownership and errors are as in
+ * membrane.h. */
 #ifndef MEMBRANE_AGENTS_H
 #define MEMBRANE_AGENTS_H
 
@@ -16,9 +17,9 @@ bool membrane_flows_is_closed(
     const membrane_flows* flows);                /* both kinds were read: nothing leaves without a yes */
 void membrane_flows_free(membrane_flows* flows); /* sessions keep it */
 
-/* A directory of receipts, one of each turn. Threads: any. */
+/* A directory of receipts, one per turn. Threads: any. */
 typedef struct membrane_receipts membrane_receipts;
-/* `key_file` NULL: the user's own. With `makes_key`, a key is made where that file is not there. */
+/* `key_file` NULL: the user's own. With `makes_key`, a key is created if the file does not exist. */
 membrane_receipts* membrane_receipts_open(const char* directory, const char* key_file, bool makes_key,
                                           membrane_error** error);
 void membrane_receipts_free(membrane_receipts* receipts); /* sessions keep it */
@@ -44,21 +45,22 @@ typedef struct membrane_egress_question {
 typedef enum membrane_approval {
   MEMBRANE_APPROVED,
   MEMBRANE_REFUSED,
-  MEMBRANE_NOBODY_THERE /* to ask: a no, told as one that nobody answered */
+  MEMBRANE_NOBODY_THERE /* no one to ask: refuses, and is reported as unanswered */
 } membrane_approval;
 
 typedef struct membrane_reply membrane_reply;
 
-/* What a callback says; each replaces what was said before, and without any the program gets an error. All is copied. */
+/* A callback's answer; each call replaces the previous one, and without any the program gets an error. Everything is
+ * copied. */
 void membrane_reply_text(membrane_reply* reply, const char* text,
                          size_t size); /* size 0: to the 0 at its end */
 void membrane_reply_vector(membrane_reply* reply, const float* numbers, size_t count);
-/* `code` is the error number in the program ("ETIMEDOUT"); another name is EHOST. */
+/* `code` is the name of the error number that the program gets ("ETIMEDOUT"); an unknown name becomes EHOST. */
 void membrane_reply_error(membrane_reply* reply, const char* code, const char* message);
-/* That were used, which the budget pays; beside membrane_reply_text. */
+/* The tokens used, which are charged to the budget; call in addition to membrane_reply_text. */
 void membrane_reply_tokens(membrane_reply* reply, uint64_t tokens_in, uint64_t tokens_out);
 
-/* A question to a model. Texts end in a 0, and may have others before. Borrowed until the callback returns. */
+/* A question to a model. Strings are NUL-terminated, and may contain earlier NULs. Borrowed until the callback returns. */
 typedef struct membrane_model_request {
   const char* system;
   size_t system_size;
@@ -68,7 +70,7 @@ typedef struct membrane_model_request {
   uint64_t timeout_ms;
 } membrane_model_request;
 
-/* Called on the thread of the turn; forks may call them at the same time. What is NULL is not there. */
+/* Called on the thread of the turn, or of a sandbox's run; forks and runs may call them concurrently. A NULL member is not provided. */
 typedef struct membrane_agents {
   size_t size; /* sizeof(membrane_agents) */
   membrane_approval (*approve)(void* user_data, const membrane_egress_question* question);
@@ -79,9 +81,14 @@ typedef struct membrane_agents {
   const membrane_receipts* receipts;
 } membrane_agents;
 
-/* The file of the receipt of what was sealed; NULL where there is none. */
+/* Gives the programs of a sandbox these, before its first run; what is NULL stays as it was. `agents` is borrowed for the call, and
+ * `user_data` as long as programs may call the functions. False: nothing has changed. */
+bool membrane_sandbox_use_agents(membrane_sandbox* sandbox, const membrane_agents* agents, void* user_data,
+                                 membrane_error** error);
+
+/* The file of the receipt, if the run was sealed; else NULL. */
 const char* membrane_report_receipt(const membrane_report* report);
-/* Why what ran, and was to be sealed, has no receipt; else NULL. Lives as long as the report. */
+/* Why a run that was to be sealed has no receipt; else NULL. Valid as long as the report. */
 const membrane_error* membrane_report_unsealed(membrane_report* report);
 
 #ifdef __cplusplus

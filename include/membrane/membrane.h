@@ -6,16 +6,16 @@
  *   membrane_report *report = membrane_sandbox_run(sandbox, &(membrane_program){.source = text});
  *   puts(membrane_report_json(report));
  *
- * Ownership: what a function named _new, _parse, _load, _compile, _run or _call returns is freed by
- * the _free of its kind, which accepts NULL. Other pointers are borrowed, and live as long as what they
- * were asked of. Arguments are copied, unless a line says that they are borrowed.
+ * Ownership: objects returned by functions named _new, _parse, _load, _compile, _run or _call are freed by
+ * the _free of their kind, which accepts NULL. Other pointers are borrowed, and are valid as long as the object
+ * that they came from. Arguments are copied, unless a line says that they are borrowed.
  *
- * Errors: functions that can fail return NULL or false and, where `error` is not NULL, set *error to
- * what went wrong; free it. No exception and no signal crosses this file. Running out of the
- * system's memory is an error, too ("exhausted").
+ * Errors: functions that can fail return NULL or false and, if `error` is not NULL, set *error to an error that
+ * the caller frees. No exception and no signal crosses this interface. Running out of the system's memory is
+ * an error, too ("exhausted").
  *
- * Strings are UTF-8 and end in a 0; where they may hold one, a size stands beside them. Sizes are in
- * bytes, fuel in units of docs/fuel.md. The C++ face, membrane.hpp, is the same with types.
+ * Strings are UTF-8 and NUL-terminated; those that may contain a NUL come with a size. Sizes are in bytes,
+ * fuel in units of docs/fuel.md. The C++ interface, membrane.hpp, is the same with types.
  */
 #ifndef MEMBRANE_MEMBRANE_H
 #define MEMBRANE_MEMBRANE_H
@@ -30,8 +30,8 @@ extern "C" {
 
 const char* membrane_version(void); /* "0.1.0" */
 
-/* All linear memories of the process together may have so much; a program that would have more meets its memory
- * limit. UINT64_MAX, the default: no ceiling. Any thread, at any time. */
+/* Limits all linear memories of the process together; a program that would exceed the limit meets its memory limit.
+ * UINT64_MAX, the default: no ceiling. Any thread, at any time. */
 void membrane_set_memory_ceiling(uint64_t bytes);
 uint64_t membrane_memory_in_use_bytes(void);
 
@@ -64,11 +64,11 @@ typedef struct membrane_value {
   } of;
 } membrane_value;
 
-/* One call of a host function, while it runs. */
+/* A call of a host function in progress. */
 typedef struct membrane_host_call membrane_host_call;
 
-/* A hole in the wall that you make. `results` have their types, and are 0. False traps the program.
- * It runs on the thread of the run, and from several at once when several run. */
+/* A function that you provide to programs. `results` already have their types, and are 0. Returning false traps the
+ * program. It runs on the thread of the run, and concurrently if several runs are active. */
 typedef bool (*membrane_callback)(void* user_data, membrane_host_call* call, const membrane_value* arguments,
                                   membrane_value* results);
 
@@ -83,43 +83,44 @@ typedef struct membrane_host_function {
   void* user_data; /* borrowed as long as programs may call it */
 } membrane_host_function;
 
-/* The caller's linear memory. Until membrane_host_call_write_string, or until the callback returns. */
+/* The caller's linear memory. Valid until membrane_host_call_write_string, or until the callback returns. */
 uint8_t* membrane_host_call_memory(membrane_host_call* call, size_t* size);
-/* The string at `address` (4 bytes of length, little endian, then bytes), checked against the memory: NULL
- * when it does not lie inside. Not ended by a 0. Borrowed from the memory. */
+/* The string at `address` (4 bytes of length, little endian, then the bytes), checked against the memory: NULL if it is
+ * not inside. Not NUL-terminated. Borrowed from the memory. */
 const char* membrane_host_call_read_string(membrane_host_call* call, int32_t address, size_t* size);
-/* A new string in the caller's memory; false when there is no room. */
+/* Allocates a string in the caller's memory; false when there is no room. */
 bool membrane_host_call_write_string(membrane_host_call* call, const char* bytes, size_t size,
                                      int32_t* address);
-/* Takes fuel for work on the caller's behalf; before the work. False: there is less. Return at once then:
- * the guest pauses before the call, which is made again after more fuel was added. */
+/* Takes fuel for work on the caller's behalf; call it before the work. False: there is not enough. Then return at once:
+ * the guest pauses before the call, which is repeated once fuel has been added. */
 bool membrane_host_call_charge(membrane_host_call* call, uint64_t fuel);
-/* The answer comes later: return at once then; what is returned does not count. The program stops in the call
- * ("waiting"), and is resumed with the answer. What was charged stays charged. `note`, which may be NULL, stands beside
- * the call in the report and in the bytes: what the arguments refer to, the number of a job. 0: to the 0 at its end. */
+/* Announces that the answer comes later; then return at once, and the return value is ignored. The program stops in the
+ * call ("waiting"), and is resumed with the answer. Charged fuel stays charged. `note`, which may be NULL, is stored
+ * with the call in the report and in the bytes: what the arguments refer to, the number of a job. A size of 0: `note`
+ * is NUL-terminated. */
 void membrane_host_call_answer_later(membrane_host_call* call, const char* note, size_t size);
-/* Why the callback is going to return false. */
+/* The reason, before the callback returns false. */
 void membrane_host_call_trap(membrane_host_call* call, const char* message);
 
 /* -- policy ------------------------------------------------------------------------------------- */
 
-/* What a program may do, and how much of everything: docs/policy.md. Threads: one at a time. */
+/* What a program may do, and its limits: see docs/policy.md. Threads: one at a time. */
 typedef struct membrane_policy membrane_policy;
 
 membrane_policy* membrane_policy_new(void); /* grants nothing; NULL without memory */
-/* A file's text: TOML, or JSON when `name` ends in ".json". */
+/* Parses a file's text: TOML, or JSON when `name` ends in ".json". */
 membrane_policy* membrane_policy_parse(const char* text, size_t size, const char* name,
                                        membrane_error** error);
 membrane_policy* membrane_policy_load(const char* path, membrane_error** error);
-/* As the flags of `membrane run`: "fs:read:./data"; "memory", "16 MiB". On failure it is as before. */
+/* As the flags of `membrane run`: "fs:read:./data"; "memory", "16 MiB". On failure the policy is unchanged. */
 bool membrane_policy_allow(membrane_policy* policy, const char* grant, membrane_error** error);
 bool membrane_policy_limit(membrane_policy* policy, const char* name, const char* value,
                            membrane_error** error);
-/* In sentences, one a line. Until the next call with this policy. */
+/* In sentences, one per line. Valid until the next call with this policy. */
 const char* membrane_policy_explain(membrane_policy* policy);
 void membrane_policy_free(membrane_policy* policy);
 
-/* Fuel, host calls, bytes, tokens and time, paid once and shared by many runs. Threads: any. */
+/* Fuel, host calls, bytes, tokens and time, prepaid and shared by many runs. Threads: any. */
 typedef struct membrane_budget membrane_budget;
 
 membrane_budget* membrane_budget_new(const membrane_policy* policy); /* its time begins now */
@@ -139,7 +140,7 @@ typedef struct membrane_program {
   size_t input_size; /* 0: to the 0 at its end */
 } membrane_program;
 
-/* Runs programs under one policy. Threads: _run and _cancel from any, the rest before the first run. */
+/* Runs programs under one policy. Threads: _run and _cancel from any thread, the rest before the first run. */
 typedef struct membrane_sandbox membrane_sandbox;
 typedef struct membrane_report membrane_report;
 
@@ -147,30 +148,31 @@ membrane_sandbox* membrane_sandbox_new(const membrane_policy* policy); /* copies
 bool membrane_sandbox_define(membrane_sandbox* sandbox, const membrane_host_function* function,
                              membrane_error** error);
 void membrane_sandbox_share(membrane_sandbox* sandbox, const membrane_budget* budget);
-/* The environment, "NAME=VALUE" each, of the WASI programs that it runs from now on; without it, it is empty. */
+/* The environment, "NAME=VALUE" each, for WASI programs that it runs from now on; empty by default. */
 bool membrane_sandbox_set_environment(membrane_sandbox* sandbox, const char* const* variables, size_t count,
                                       membrane_error** error);
-/* Whatever goes wrong is in the report; NULL without memory. */
+/* Any failure is in the report; NULL if out of memory. */
 membrane_report* membrane_sandbox_run(const membrane_sandbox* sandbox, const membrane_program* program);
-/* The same, but it pauses when it has used so much fuel, and is frozen ("frozen"), unless it ends before. */
+/* The same, but the program pauses and is frozen ("frozen") after using this much fuel, unless it ends before. */
 membrane_report* membrane_sandbox_run_until(const membrane_sandbox* sandbox, const membrane_program* program,
                                             uint64_t freeze_after_fuel);
-/* Goes on with a frozen program, under this sandbox's policy; the report and the limits are the whole run's. The
- * same bytes may be thawed often. UINT64_MAX: to its end. */
+/* Resumes a frozen program under this sandbox's policy; the report and the limits cover the whole run. The same bytes
+ * may be thawed repeatedly. UINT64_MAX: until it ends. */
 membrane_report* membrane_sandbox_thaw(const membrane_sandbox* sandbox, const uint8_t* snapshot, size_t size,
                                        uint64_t freeze_after_fuel);
-/* Answers the call that a waiting program stands in, and goes on with it as membrane_sandbox_thaw does: with
- * `result_count` values, or with an error, which traps, when `error_message` is not NULL. Values of other types than the
- * function's results are refused ("invalid"), and the bytes are as good as before. Thawing without an answer runs nothing, and
- * says what the program waits for. */
+/* Answers the call in which a program waits, and resumes it as membrane_sandbox_thaw does: with `result_count` values,
+ * or with an error, which traps, when `error_message` is not NULL. Values whose types are not those of the function's
+ * results are refused ("invalid"), and the bytes remain usable. Thawing without an answer runs nothing, and reports
+ * what the program waits for. */
 membrane_report* membrane_sandbox_resume(const membrane_sandbox* sandbox, const uint8_t* snapshot,
                                          size_t size, const membrane_value* results, size_t result_count,
                                          const char* error_message, uint64_t freeze_after_fuel);
-/* The same with what is called in the function's place, and can use the caller's memory; it may answer later again. */
+/* The same, but calls a function to get the answer. The function can use the caller's memory, and may defer the answer
+ * again. */
 membrane_report* membrane_sandbox_resume_with(const membrane_sandbox* sandbox, const uint8_t* snapshot,
                                               size_t size, membrane_callback answer, void* user_data,
                                               uint64_t freeze_after_fuel);
-/* Stops what runs, and whatever would run later. */
+/* Stops running programs, and any that would run later. */
 void membrane_sandbox_cancel(membrane_sandbox* sandbox);
 void membrane_sandbox_free(membrane_sandbox* sandbox);
 
@@ -185,7 +187,7 @@ const char* membrane_report_result(const membrane_report* report,
                                    size_t* size); /* what it gave to io.result */
 const char* membrane_report_answer(const membrane_report* report,
                                    size_t* size); /* to agent.submit; NULL: nothing */
-/* Of a program that ended itself, as with WASI's proc_exit; false when it did not. */
+/* For a program that exited by itself, as with WASI's proc_exit; false when it did not. */
 bool membrane_report_exit_code(const membrane_report* report, int32_t* code);
 size_t membrane_report_value_count(const membrane_report* report); /* the entry's values */
 /* False for references, vectors, and an index that is too large. */
@@ -193,7 +195,7 @@ bool membrane_report_value(const membrane_report* report, size_t index, membrane
 uint64_t membrane_report_fuel_used(const membrane_report* report);
 uint64_t membrane_report_memory_peak_bytes(const membrane_report* report);
 size_t membrane_report_host_call_count(const membrane_report* report);
-/* A call of a function of yours that has no answer yet. */
+/* A call of one of your functions that has no answer yet. */
 typedef struct membrane_waiting_call {
   const char* name; /* "shop.price" */
   const membrane_value* arguments;
@@ -202,9 +204,9 @@ typedef struct membrane_waiting_call {
   size_t note_size;
 } membrane_waiting_call;
 
-/* The one that a program in WebAssembly waits for; NULL when it waits for none. Lives as long as the report. */
+/* The call that a WebAssembly program waits for; NULL when there is none. Valid as long as the report. */
 const membrane_waiting_call* membrane_report_waiting_call(membrane_report* report);
-/* Of a frozen or waiting program; NULL when it is neither. Lives as long as the report. */
+/* The snapshot of a frozen or waiting program; NULL when it is neither. Valid as long as the report. */
 const uint8_t* membrane_report_snapshot(const membrane_report* report, size_t* size);
 const char* membrane_report_json(membrane_report* report); /* all of it: docs/report.schema.json */
 const char* membrane_report_text(membrane_report* report); /* for a terminal */
@@ -232,7 +234,7 @@ typedef struct membrane_instance membrane_instance;
 /* `options` may be NULL. */
 membrane_instance* membrane_instance_new(const membrane_module* module,
                                          const membrane_instance_options* options, membrane_error** error);
-/* Until a call is made or resumed. NULL when it has none. */
+/* Valid until a call is made or resumed. NULL when it has none. */
 uint8_t* membrane_instance_memory(membrane_instance* instance, size_t* size);
 void membrane_instance_free(membrane_instance* instance); /* its calls keep it alive */
 
@@ -246,7 +248,7 @@ typedef enum membrane_call_status {
 
 typedef struct membrane_call membrane_call;
 
-/* Begins a call of an export, and runs it as far as the fuel goes. */
+/* Starts a call of an export, and runs it until it ends or the fuel is used up. */
 membrane_call* membrane_instance_call(membrane_instance* instance, const char* name,
                                       const membrane_value* arguments, size_t argument_count, uint64_t fuel,
                                       membrane_error** error);
@@ -255,26 +257,27 @@ void membrane_call_add_fuel(membrane_call* call, uint64_t fuel);
 membrane_call_status membrane_call_resume(membrane_call* call);
 size_t membrane_call_result_count(const membrane_call* call);
 bool membrane_call_result(const membrane_call* call, size_t index, membrane_value* value);
-/* Why it trapped, or where it stands; NULL when it returned. Until the next call with it. */
+/* Why it trapped, or where it paused; NULL when it returned. Valid until the next function with this call. */
 const membrane_error* membrane_call_error(membrane_call* call);
 uint64_t membrane_call_fuel_used(const membrane_call* call); /* since it began, also before it was loaded */
 
-/* Goes on with what the function would have returned: values, or an error, which traps, when `error_message` is not NULL.
- * False when it waits for nothing and when the values are not of the function's types; it is as before then. */
+/* Resumes a waiting call with what the function would have returned: values, or an error, which traps, when
+ * `error_message` is not NULL. False, with the call unchanged, when it waits for nothing or the values do not have the
+ * function's result types. */
 bool membrane_call_answer(membrane_call* call, const membrane_value* results, size_t result_count,
                           const char* error_message, membrane_error** error);
-/* The same with what is called in the function's place. It still waits when that could not charge its fuel. */
+/* The same, but calls a function to get the answer. The call still waits if that function could not charge its fuel. */
 bool membrane_call_answer_with(membrane_call* call, membrane_callback answer, void* user_data,
                                membrane_error** error);
-/* What it waits for; NULL when it does not. Until the next call with it. */
+/* What the call waits for; NULL when it does not wait. Valid until the next function with this call. */
 const membrane_waiting_call* membrane_call_waiting(membrane_call* call);
-/* The instance and this call, paused or waiting, as bytes; they hold the module. Free them with membrane_bytes_free. */
+/* The instance and this call, paused or waiting, as bytes; they include the module. Free them with membrane_bytes_free. */
 uint8_t* membrane_call_dump(const membrane_call* call, size_t* size, membrane_error** error);
-/* A call from such bytes, in an instance of its own, with so much fuel; it waits as it did, or is paused. `options` may be
- * NULL. */
+/* Restores a call from such bytes, in an instance of its own, with this much fuel; it is waiting or paused, as it was.
+ * `options` may be NULL. */
 membrane_call* membrane_call_load(const uint8_t* bytes, size_t size, const membrane_instance_options* options,
                                   uint64_t fuel, membrane_error** error);
-/* Its instance, to be freed like another. */
+/* Its instance, to be freed like any other. */
 membrane_instance* membrane_call_get_instance(const membrane_call* call);
 void membrane_call_free(membrane_call* call);
 

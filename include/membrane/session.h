@@ -1,4 +1,4 @@
-/* Sessions in a C program: Python, JavaScript and other installed languages, turn by turn. session.hpp says what they are; ownership and
+/* Sessions in a C program: Python, JavaScript and other installed languages, turn by turn. see session.hpp for what they are; ownership and
  * errors are as in membrane.h.
  *
  *   membrane_language *python = membrane_language_open("python", NULL, NULL, NULL);
@@ -18,24 +18,25 @@
 extern "C" {
 #endif
 
-/* The limits of programs in languages, in the place of those of membrane_policy_new(). */
+/* The limits of programs in languages, instead of those of membrane_policy_new(). */
 membrane_policy* membrane_policy_new_for_languages(void);
 
 /* -- languages ---------------------------------------------------------------------------------- */
 
-/* A language that is ready to run. Threads: any; sessions keep it. */
+/* A language that is ready to run. Threads: any; sessions keep it alive. */
 typedef struct membrane_language membrane_language;
 
 typedef void (*membrane_listener)(void* user_data, const char* text, size_t size);
 
-/* `on_progress` may be NULL; it hears what takes seconds, the first time. */
+/* `on_progress` may be NULL; it is called for steps that take seconds, the first time. */
 membrane_language* membrane_language_open(const char* name, membrane_listener on_progress, void* user_data,
                                           membrane_error** error);
 void membrane_language_free(membrane_language* language);
 
 /* -- functions of yours ------------------------------------------------------------------------- */
 
-/* One call of a function of yours. Texts are borrowed: by a callback until it returns, by a report as long as it lives. */
+/* A call of one of your functions. Strings are borrowed: in a callback until it returns, from a report as long as the
+ * report lives. */
 typedef struct membrane_function_call {
   const char* name;      /* "price"; of a module "shop.price"; of a class "Account.deposit" */
   const char* arguments; /* a JSON array */
@@ -44,19 +45,20 @@ typedef struct membrane_function_call {
   const void* turn;      /* of the library; NULL in a report */
 } membrane_function_call;
 
-/* Whether the turn that calls is to end: it was cancelled, or its time is up. It ends when the callback has returned and not before, so
- * one that takes long asks, on any thread, until it returns. False for a call of a report. */
+/* Whether the calling turn must end: it was cancelled, or its time is up. The turn cannot end before the callback has
+ * returned, so a long callback should poll this, on any thread, until it returns. False for a call from a report. */
 bool membrane_function_call_must_stop(const membrane_function_call* call);
 
 typedef struct membrane_answer membrane_answer;
 
-/* What a callback says; each replaces what was said before, and without any the program gets an error. Texts are copied. */
+/* A callback's answer; each call replaces the previous one, and without any the program gets an error. Strings are
+ * copied. */
 void membrane_answer_value(membrane_answer* answer, const char* json,
                            size_t size); /* size 0: to the 0 at its end */
 void membrane_answer_error(membrane_answer* answer, const char* type, const char* message);
 void membrane_answer_later(membrane_answer* answer); /* the turn waits: membrane_session_resume */
 
-/* Answers calls that were made at once, in their order, on the thread of the turn. */
+/* Answers concurrent calls, in their order, on the thread of the turn. */
 typedef void (*membrane_functions_callback)(void* user_data, const membrane_function_call* calls,
                                             size_t count, membrane_answer* const* answers);
 
@@ -94,13 +96,13 @@ typedef struct membrane_session_options {
   const membrane_agents* agents; /* approval, a model, a person and receipts (agents.h); may be NULL */
 } membrane_session_options;
 
-/* Threads: one at a time, but for _cancel; forks are independent. */
+/* Threads: one at a time, except for _cancel; forks are independent. */
 typedef struct membrane_session membrane_session;
 
 /* `options` may be NULL. */
 membrane_session* membrane_session_new(const membrane_language* language,
                                        const membrane_session_options* options, membrane_error** error);
-/* Continues from what membrane_session_dump gave. `bytes` are borrowed for the call. */
+/* Continues from the bytes of membrane_session_dump. `bytes` are borrowed for the call. */
 membrane_session* membrane_session_load(const membrane_language* language, const uint8_t* bytes, size_t size,
                                         const membrane_session_options* options, membrane_error** error);
 
@@ -115,18 +117,21 @@ typedef struct membrane_cell {
   size_t argument_count;
   const char* input;
   size_t input_size;
+  const membrane_input*
+      inputs; /* variables of this turn, which stay: Cell::inputs in session.hpp; may be NULL */
+  size_t input_count;
 } membrane_cell;
 
-/* Whatever goes wrong is in the report; NULL without memory. The outcome "waiting": membrane_report_waiting_count. */
+/* Any failure is in the report; NULL if out of memory. For the outcome "waiting" see membrane_report_waiting_count. */
 membrane_report* membrane_session_run(membrane_session* session, const membrane_cell* cell);
-/* With answers to the calls that wait, in their order: a JSON value each, or where `errors[i]` is not NULL, that message as an error. Both
- * may be NULL. Those that are missing keep it waiting. */
+/* Answers the waiting calls, in their order: each with a JSON value or, where `errors[i]` is not NULL, with that
+ * message as an error. Both arrays may be NULL. The turn keeps waiting while answers are missing. */
 membrane_report* membrane_session_resume(membrane_session* session, const char* const* values,
                                          const char* const* errors, size_t count);
-/* Gives up the turn that waits: the session stands as it did before the turn. False with an error where none waits. */
+/* Abandons the waiting turn: the session returns to its state before the turn. False, with an error, if no turn waits. */
 bool membrane_session_abandon(membrane_session* session, membrane_error** error);
 membrane_session* membrane_session_fork(membrane_session* session, membrane_error** error);
-/* Bytes to be freed with membrane_bytes_free. */
+/* Free the bytes with membrane_bytes_free. */
 uint8_t* membrane_session_dump(const membrane_session* session, size_t* size, membrane_error** error);
 uint8_t* membrane_session_read_file(const membrane_session* session, const char* path, size_t* size,
                                     membrane_error** error);
@@ -135,10 +140,10 @@ bool membrane_session_write_file(membrane_session* session, const char* path, co
 void membrane_session_cancel(membrane_session* session); /* any thread */
 void membrane_session_free(membrane_session* session);
 
-/* The calls that a session waits for, of its report. NULL past the last. */
+/* The calls that the session waits for, from its report. NULL past the last. */
 size_t membrane_report_waiting_count(const membrane_report* report);
 const membrane_function_call* membrane_report_waiting(membrane_report* report, size_t index);
-/* The value in one of its forms, as "text/html"; NULL where it has none such. Images are base64. */
+/* The value in one representation, such as "text/html"; NULL if it has none. Images are base64. */
 const char* membrane_report_form(const membrane_report* report, const char* type, size_t* size);
 
 #ifdef __cplusplus

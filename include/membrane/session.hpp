@@ -1,4 +1,5 @@
-// Sessions in a C++ program: Python, JavaScript and other installed languages, turn by turn, behind the wall of membrane.hpp.
+// Sessions in a C++ program: Python, JavaScript and other installed languages, turn by turn, in the sandbox of
+// membrane.hpp.
 //
 //   auto python = membrane::Language::open("python");
 //   membrane::SessionOptions options;
@@ -8,12 +9,13 @@
 //   membrane::Report report = session->run({.code = "total"});      // report.result == "700"
 //   auto branch = session->fork();                                  // both continue from here, each for itself
 //
-// State stays between turns. A turn that is stopped (a trap, no fuel, no time, no memory) takes the session back to where it stood before
-// the turn; one that ends in an error of the language does not. The policy's limits are for each turn. The clock, randomness and files are
-// the session's: seeded and virtual unless granted, or chosen by the embedder (SessionOptions::clock, sleep, entropy).
+// State persists between turns. A turn that is stopped (a trap, no fuel, no time, no memory) returns the session to
+// its state before the turn; one that ends in an error of the language does not. The policy's limits apply to each
+// turn. The clock, randomness and files belong to the session: seeded and virtual unless granted, or chosen by the
+// embedder (SessionOptions::clock, sleep, entropy).
 //
-// A function of yours may answer later. The turn then waits in the call (Outcome::kWaiting), the session can be dumped to bytes, and any
-// process with the same language loads them and resumes with the answer.
+// One of your functions may answer later. The turn then waits in the call (Outcome::kWaiting), and the session can
+// be dumped to bytes; any process with the same language can load them and resume with the answer.
 //
 // Errors are values; nothing here throws, except std::bad_alloc.
 #pragma once
@@ -27,25 +29,26 @@ namespace membrane {
 // -- languages ------------------------------------------------------------------------------------------------------
 
 struct LanguageOptions {
-  // Of warm images, which are the user's own; "": $XDG_CACHE_HOME/membrane/templates, else ~/.cache/membrane/templates.
+  // The directory of warm images, owned by the user; "": $XDG_CACHE_HOME/membrane/templates, else
+  // ~/.cache/membrane/templates.
   std::string cache_directory{};
-  // Hears what takes seconds: "compiling python (99 MiB)". May be null.
+  // Called for steps that take seconds: "compiling python (99 MiB)". May be null.
   std::function<void(std::string_view step)> on_progress{};
 };
 
-// A language that is ready to run, as a warm image from which sessions begin in microseconds. Making the image takes seconds, the first
-// time; it is a file from then on. Languages are looked for in $MEMBRANE_LANGUAGES and in the user's data directory, where
-// `membrane languages add python` puts them.
+// A language that is ready to run: a warm image from which sessions start in microseconds. Creating the image takes
+// seconds, once; it is then kept in a file. Languages are searched in $MEMBRANE_LANGUAGES and in the user's data
+// directory, where `membrane languages add python` puts them.
 //
 // Threads: any; copies share the image.
 class Language {
  public:
-  // A name, or what people call the language: "python", "py", "js", "javascript", "node".
+  // `word` is a name, or a common alias: "python", "py", "js", "javascript", "node".
   static Expected<Language> open(std::string_view word, const LanguageOptions& options = {});
   [[nodiscard]] const std::string& name() const;  // "python", "js"
 
   struct State;
-  Language() = default;  // none: open() makes them
+  Language() = default;  // empty; use open()
   explicit Language(std::shared_ptr<State> state) : state_(std::move(state)) {}
   [[nodiscard]] const std::shared_ptr<State>& state() const { return state_; }
 
@@ -55,19 +58,21 @@ class Language {
 
 // -- functions of yours ---------------------------------------------------------------------------------------------
 
-// What a function gives. Values are JSON; what JSON lacks is written as docs/embedded-sessions.md says: {"$bytes":"…"}, {"$integer":"…"}.
+// The result of a function. Values are JSON; see docs/embedded-sessions.md for values that JSON lacks:
+// {"$bytes":"…"}, {"$integer":"…"}.
 struct Answer {
   enum class Kind : uint8_t { kValue, kError, kLater };
   Kind kind = Kind::kValue;
-  std::string json = "null";  // of kValue
-  // Of kError: raised in the program, as its exception of that name ("ValueError"), else as membrane.HostError.
+  std::string json = "null";  // for kValue
+  // For kError: raised in the program as its exception of that name ("ValueError"), or as membrane.HostError for
+  // another name.
   std::string type{}, message{};
 
   static Answer value(std::string json) { return {.json = std::move(json)}; }
   static Answer error(std::string type, std::string message) {
     return {.kind = Kind::kError, .json = {}, .type = std::move(type), .message = std::move(message)};
   }
-  // The turn waits; Session::resume() has the value.
+  // The turn waits; the value is given to Session::resume().
   static Answer later() { return {.kind = Kind::kLater, .json = {}}; }
 };
 
@@ -75,27 +80,27 @@ struct FunctionCall {
   std::string name;       // "price"; of a module "shop.price"; of a class "Account.deposit"
   std::string arguments;  // a JSON array
   std::string keywords;   // a JSON object
-  std::string object;     // of a method: the id of its object, as JSON; else ""
-  // Whether the turn is to end: it was cancelled, or its time is up. It ends when the function has returned and not before, so one that
-  // takes long asks, on any thread, until it returns. Null in what Session::waits_for() gives.
+  std::string object;     // for a method: the id of its object, as JSON; else ""
+  // Whether the turn must end: it was cancelled, or its time is up. The turn cannot end before the function has
+  // returned, so a long function should poll this, on any thread, until it returns. Null in the calls from
+  // Session::waits_for().
   std::function<bool()> must_stop{};
 };
 
-// What programs call by its name, or import: `from shop import price`.
+// A function that programs call by its name, or import: `from shop import price`.
 struct GuestFunction {
-  std::string module{};  // "": it is among the program's own names
+  std::string module{};  // "": a global name of the program
   std::string name;      // an identifier
   std::string
-      signature{};  // as Python has it, for help() and for checking calls: "(item: str, count: int = 1) -> int"
+      signature{};  // in Python syntax, for help() and for checking calls: "(item: str, count: int = 1) -> int"
   std::string doc{};
-  bool is_async =
-      false;  // programs await it; those that are awaited together are called at once, by one call of call_many
-  // On the thread of the turn. May be null where SessionOptions::call_many is there.
+  bool is_async = false;  // programs await it; calls awaited together are passed to one call of call_many
+  // Runs on the thread of the turn. May be null if SessionOptions::call_many is set.
   std::function<Answer(const FunctionCall&)> call{};
 };
 
-// An object of yours that programs hold a reference to: {"$object":{"id":7,"type":"Account"}} in a value. They see its methods and
-// attributes that are listed, and nothing else; each use is a call, "Account.deposit".
+// The type of an object of yours that programs hold a reference to: {"$object":{"id":7,"type":"Account"}} in a
+// value. They see only the listed methods and attributes; each use is a call, "Account.deposit".
 struct GuestType {
   std::string name;
   std::string module{};
@@ -107,96 +112,106 @@ struct GuestType {
 // -- sessions -------------------------------------------------------------------------------------------------------
 
 struct SessionOptions {
-  // Policy::for_languages() has limits that suit them.
+  // Policy::for_languages() has suitable limits.
   Policy policy = Policy::for_languages();
   std::vector<GuestFunction> functions{};
   std::vector<GuestType> types{};
-  std::vector<std::pair<std::string, std::string>> modules{};  // name and doc, of modules among the functions
+  std::vector<std::pair<std::string, std::string>> modules{};  // name and doc of modules among the functions
   std::vector<std::pair<std::string, std::string>>
-      inputs{};  // names of the program's own, and their values as JSON
-  // In the place of the functions' own: answers calls that are made at once, in their order, on the thread of the turn.
+      inputs{};  // global names of the program, and their values as JSON
+  // Replaces the functions' own `call`: answers concurrent calls, in their order, on the thread of the turn.
   std::function<std::vector<Answer>(std::span<const FunctionCall>)> call_many{};
-  // Hear UTF-8 as the program writes it, on the thread of the turn.
+  // Called with UTF-8 as the program writes it, on the thread of the turn.
   std::function<void(std::string_view)> on_stdout{}, on_stderr{};
-  // Called now and then while a turn runs or sleeps, on its thread, for what an owner looks after meanwhile, as signals; it may cancel() the
-  // turn. Not while a function of yours or a request to the network takes its time.
+  // Called repeatedly while a turn runs or sleeps, on its thread, for other duties of the owner, such as signals; it
+  // may cancel() the turn. Not called while one of your functions or a network request is in progress.
   std::function<void()> on_poll{};
-  // Shared with other runs; without, each turn has the policy's limits.
+  // Shared with other runs; by default, each turn has the policy's limits.
   std::optional<Budget> budget{};
-  // In the place of the policy's clock and randomness; how sleeps pass (sources.hpp). Session::load() is given them anew.
+  // Replace the policy's clock and randomness, and say how sleeps pass (sources.hpp). Pass them again to
+  // Session::load().
   SessionClock clock{};
   SessionSleep sleep{};
   SessionEntropy entropy{};
-  // Of local time, in Python and JavaScript: a name of the IANA database ("Europe/Berlin"), whose rules this machine's tzdata has, or an
-  // offset ("+02:00"); "": UTC.
+  // The local time zone, in Python and JavaScript: a name in the IANA database ("Europe/Berlin"), with the rules of
+  // this machine's tzdata, or an offset ("+02:00"); "": UTC.
   std::string timezone{};
-  // What agents.hpp says of them. Without: nothing leaves that needs a yes; what was read is the session's own; ai.* and agent.ask answer
-  // ENOTSUP; nothing is sealed. Forks share them, and Session::load() is given them anew.
+  // See agents.hpp. By default: everything that needs approval is refused; reads are tracked per session; ai.* and
+  // agent.ask return ENOTSUP; nothing is sealed. Forks share these; pass them again to Session::load().
   Approve approve{};
   std::optional<Flows> flows{};
   Model model{};
   Ask ask{};
   std::optional<Receipts> receipts{};
-  // In a process of its own, behind walls (docs/walls.md): a fault in the engine that gives a program the rights of its process gives it
-  // those of one that has nothing but memory and a socket. Needs the program membrane-worker beside the library, or named by the
-  // environment's MEMBRANE_WORKER. Functions, listeners and sources are called in this process, as without. Forks have a process each.
+  // Runs the session in a process of its own, behind walls (docs/walls.md): a fault in the engine that would give a
+  // program the rights of its process then gives it the rights of a process that has nothing but memory and a
+  // socket. Needs the program membrane-worker beside the library, or named by MEMBRANE_WORKER in the environment.
+  // Functions, listeners and sources are still called in this process. Each fork has a process of its own.
   bool isolated = false;
-  // Of an isolated session: names of walls that it may do without ("user_namespace"). It is refused where this machine lacks another.
+  // For an isolated session: names of walls that may be missing ("user_namespace"). The session is refused if this
+  // machine lacks any other.
   std::vector<std::string> accepted_missing_walls{};
 };
 
 struct Cell {
   std::string code;
-  std::string name{};        // for tracebacks; "": "<cell 1>", and so on
-  bool is_script = false;    // a whole program, which leaves no state but files
-  bool only_checks = false;  // says what is wrong with the text, and runs nothing of it
-  bool declares_calls =
-      false;  // Python: names that the code calls and nobody has defined are functions of yours
+  std::string name{};                    // for tracebacks; "": "<cell 1>", and so on
+  bool is_script = false;                // a whole program, which leaves no state except files
+  bool only_checks = false;              // reports what is wrong with the text, without running it
+  bool declares_calls = false;           // Python: undefined names that the code calls are functions of yours
   std::vector<std::string> arguments{};  // sys.argv, process.argv
-  std::string input{};                   // its standard input
+  std::string input{};                   // standard input
+  // Variables of this turn, with the values of SessionOptions::inputs. They are set before the code runs, as by an assignment: they replace
+  // the program's own, and stay after the turn. At most 16 MiB together. A script and a sealed session take none, and code that is only
+  // checked runs without them. A wrong name, a keyword, or a value that is not JSON is an error of the report (kInvalid).
+  std::vector<std::pair<std::string, std::string>> inputs{};
   std::optional<uint64_t> pause_at_fuel{};
 };
 
-// Threads: one at a time, but for cancel(); forks are independent.
+// Threads: one at a time, except for cancel(); forks are independent.
 class Session {
  public:
   static Expected<Session> create(const Language& language, SessionOptions options = {});
-  // Continues from what dump() gave, in this or another process that has the same language: the same as the dumped session, with the
-  // functions and the policy of these options. Loading the same bytes twice forks it, with the same randomness. `bytes` are borrowed for the
-  // call. Bytes that somebody forged can do what their program could, under this policy.
+  // Continues from the bytes of dump(), in any process that has the same language: the same session, with the
+  // functions and the policy of these options. Loading the same bytes twice forks it, with the same randomness.
+  // `bytes` are borrowed for the call. Forged bytes can do no more than their program could, under this policy.
   static Expected<Session> load(const Language& language, std::span<const uint8_t> bytes,
                                 SessionOptions options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Runs a turn to its end; or to a function that answers later (kWaiting, see Report::waits_for), or to `pause_at_fuel` (kFrozen).
+  // Runs a turn until it ends, calls a function that answers later (kWaiting, see Report::waits_for), or reaches
+  // `pause_at_fuel` (kFrozen).
   Report run(const Cell& cell);
-  // Resumes a turn that waits, with the answers to the calls of Report::waits_for, in their order. Those that are missing keep it waiting.
+  // Resumes the waiting turn with the answers to the calls of Report::waits_for, in their order. It keeps waiting
+  // while answers are missing.
   Report resume(std::vector<Answer> answers);
-  // Gives up the turn that waits or is paused: the session stands as it did before the turn. Errors: none waits; "lost", after which the
-  // session is to be ended.
+  // Abandons the turn that waits or is paused: the session returns to its state before the turn. Errors: no turn
+  // waits; "lost", after which the session must be destroyed.
   Expected<void> abandon();
-  // Resumes a turn that was paused by its fuel.
+  // Resumes a turn that paused at its fuel.
   Report resume_paused(std::optional<uint64_t> pause_at_fuel = {});
-  // The calls that the session waits for; none when it waits for nothing.
+  // The calls that the session waits for; empty when it waits for nothing.
   [[nodiscard]] std::vector<FunctionCall> waits_for() const;
-  // What the turn that is paused, or waits, has used so far; nothing when none is.
+  // Fuel used so far by the turn that is paused or waits; nothing when there is none.
   [[nodiscard]] std::optional<uint64_t> paused_at_fuel() const;
 
-  // As it stands now, between two turns or where one waits or is paused. Its randomness is its own.
+  // The session in its current state, between two turns or with a turn that waits or is paused. The fork's
+  // randomness is independent.
   Expected<Session> fork();
-  // The same as bytes, with a checksum: what the session is besides its language.
+  // The same as bytes, with a checksum: the state of the session without its language.
   [[nodiscard]] Expected<std::vector<uint8_t>> dump() const;
 
-  // Files of its own tree, by absolute paths; those of granted directories are the host's.
+  // Files of the session's own tree, by absolute paths; those of granted directories are on the host.
   [[nodiscard]] Expected<std::string> read_file(std::string_view path) const;
   Expected<void> write_file(std::string_view path, std::string_view bytes);
-  [[nodiscard]] std::vector<Report::File> files() const;  // that it has made or changed
+  [[nodiscard]] std::vector<Report::File> files() const;  // files that it has created or changed
 
-  // The names that the one at the end of `code` could become.
+  // Completions for the name at the end of `code`.
   std::vector<std::string> complete(std::string_view code);
-  // Stops the turn that runs, at its next safepoint, or when the function of yours that it calls has returned; any thread.
+  // Stops the running turn at its next safepoint, or when a function of yours that it calls has returned; any
+  // thread.
   void cancel();
 
   struct State;

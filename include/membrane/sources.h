@@ -1,4 +1,4 @@
-/* Where a session's time and randomness come from: what sources.hpp says, for C. Without a choice the policy decides.
+/* Where a session's time and randomness come from: the C form of sources.hpp. By default the policy decides.
  *
  *   membrane_sources sources = {.size = sizeof sources, .clock = MEMBRANE_SOURCE_VIRTUAL, .clock_start_ms = 1767258600000,
  *                               .timezone = "Europe/Berlin"};
@@ -22,10 +22,11 @@ typedef enum membrane_source {
   MEMBRANE_SOURCE_ASKED = 3    /* the function's, which must be there */
 } membrane_source;
 
-/* Whether the turn is to end: it was cancelled, or its time is up. `turn` is what the function was given. */
+/* Whether the turn must end: it was cancelled, or its time is up. `turn` is the function's argument. */
 typedef bool (*membrane_must_stop)(void* turn);
 
-/* Functions get the user_data of the session's options, and are called on the thread of the turn. False: the program's call fails. */
+/* Functions get the user_data of the session's options, and are called on the thread of the turn. False: the program's
+ * call fails. */
 typedef struct membrane_sources {
   size_t size; /* sizeof(membrane_sources): fields that a caller does not know are 0 */
   membrane_source clock;
@@ -33,7 +34,7 @@ typedef struct membrane_sources {
   bool (*now)(void* user_data, int64_t* now_ns);
   const char* timezone; /* "Europe/Berlin", "+02:00"; NULL: UTC */
   membrane_source sleep;
-  /* Returns when the time has passed, and soon after must_stop(turn) says so. */
+  /* Returns when the time has passed, or soon after must_stop(turn) returns true. */
   bool (*pass)(void* user_data, uint64_t duration_ns, membrane_must_stop must_stop, void* turn);
   membrane_source entropy;
   uint64_t seed;

@@ -1,4 +1,4 @@
-// Calls: imports that are added, errnos that are checked, arguments that have types.
+// Calls: adding imports, checking errnos, typing arguments.
 #include <algorithm>
 #include <utility>
 
@@ -41,7 +41,7 @@ CodeWalker::Callee CodeWalker::resolve(Node name) const {
   return {.type = f.type.get(), .host = f.host, .name = f.id.substr(f.id.empty() ? 0 : 1)};
 }
 
-// What the author declares wins over what the host offers; `$f!` as a name over `!` as a mark.
+// The author's declarations take precedence over the host's functions; `$f!` as a name over `!` as a mark.
 CodeWalker::Callee CodeWalker::resolve_id(std::string_view id) const {
   Callee callee;
   const FunctionInfo* declared = environment_.find_function(id);
@@ -103,7 +103,7 @@ void CodeWalker::call_form(Node form) {
   checked_call(form, name, callee);
 }
 
-// The operands stand behind `name`.
+// The operands follow `name`.
 void CodeWalker::checked_call(Node form, Node name, const Callee& callee) {
   need_check(callee.name);
   const std::string suffix = check_suffix(callee.name, form);
@@ -113,7 +113,7 @@ void CodeWalker::checked_call(Node form, Node name, const Callee& callee) {
   writer_.insert(tree_.end(form), suffix, tree_.begin(form), tree_.end(name));
 }
 
-// The name behind `return_call`. Behind it there is no place where an errno could be checked.
+// The name after `return_call`. No errno can be checked after the call.
 void CodeWalker::tail_call(Node name) {
   if (!tree_.is_id(name)) return shift_function(name);
   if (const Callee callee = resolve(name); callee.type != nullptr && !callee.has_bang) use(callee);
@@ -136,14 +136,14 @@ void CodeWalker::flat_call(Node name) {
 
 // -- checked calls
 //
-// The call leaves its value and the errno. An `if` takes the errno as its condition and the value
-// as its parameter, and leaves the value when the errno is 0:
+// The call leaves its value and the errno. An `if` takes the errno as its condition and the value as its parameter,
+// and leaves the value when the errno is 0:
 //
 //   (if (param i32) (result i32) (local.tee $errno (call $http.get …))
 //     (then (call $membrane.fail (local.get $errno) (i32.const <"http.get">) (i32.const <line>)) (unreachable)))
 //
-// That is one folded instruction, so it stands wherever an operand does, and the arguments are
-// evaluated outside of the `if`, so that labels mean the same there.
+// That is a single folded instruction, so it is valid wherever an operand is, and the arguments are evaluated
+// outside of the `if`, so that labels keep their meaning there.
 
 void CodeWalker::need_check(std::string_view name) {
   strings_.intern(name);
@@ -189,11 +189,11 @@ uint32_t CodeWalker::line_of(uint32_t offset) {
 
 // -- findings
 
-// Whether `!` makes sense here.
+// Whether `!` is valid here.
 bool CodeWalker::check_callee(const Callee& callee, Node name) {
   if (!callee.has_bang || callee.is_checked || callee.host != nullptr) return true;
   Diagnostic& d = report(DiagnosticCode::kCheckWithoutErrno, name,
-                         "$" + std::string(callee.name) + " gives no errno that ! could check");
+                         "$" + std::string(callee.name) + " returns no errno that ! could check");
   d.found = callee.type->results.empty()
                 ? "no result"
                 : "the last result " + std::string(wasm::name_of(callee.type->results.back()));
@@ -218,7 +218,7 @@ void CodeWalker::check_arguments(const Callee& callee, Node name, Node n, Node c
     if (is_number && index < wanted && (callee.host->string_params >> index & 1) != 0)
       report_number_as_string(at, "$" + std::string(callee.name));
   }
-  if (given == wanted || (given == 0 && !is_form)) return;  // without any they may be on the stack
+  if (given == wanted || (given == 0 && !is_form)) return;  // without arguments they may be on the stack
   const std::string taker =
       is_form ? "(" + std::string(tree_.word(name)) + " …)" : "$" + std::string(callee.name);
   Diagnostic& d = report(DiagnosticCode::kArgumentCount, name,
@@ -229,7 +229,7 @@ void CodeWalker::check_arguments(const Callee& callee, Node name, Node n, Node c
   if (given > wanted) d.hint = errno_hint(guilty);
 }
 
-// For an expression that leaves its value and an errno where only the value is wanted.
+// A hint for an expression that leaves its value and an errno where only the value is needed.
 std::string CodeWalker::errno_hint(Node value) const {
   if (!tree_.is_form(value, "call")) return {};
   const Node name = tree_.first(value);
@@ -241,8 +241,8 @@ std::string CodeWalker::errno_hint(Node value) const {
          "! …) to keep the value, or (set $value $errno (call $" + plain + " …)) to have both.";
 }
 
-// An errno alone is taken by whatever takes a value; one behind a value by nothing but (set $value $errno …). A flat
-// instruction behind the call may take either.
+// An errno alone is consumed by anything that takes a value; an errno after a value only by (set $value $errno …). A
+// flat instruction after the call may consume either.
 void CodeWalker::note_untaken(Node form, const Callee& callee) {
   if (!writing_ || callee.host == nullptr || !callee.host->has_errno || callee.has_bang) return;
   const bool is_statement = taker_ == kNoNode;

@@ -23,16 +23,16 @@ bool is_block(Opcode op) {
 
 bool is_float_word(std::string_view word) { return word == "inf" || word.starts_with("nan"); }
 
-// How many nodes of a sequence stand after one of them, as far as `most`. The last nodes are found once, walking from the
+// Counts the nodes of a sequence after a given one, up to `most`. The last nodes are found once, walking from the
 // end to the front, so that a long sequence of values is not counted for each.
 class SequenceEnd {
  public:
   SequenceEnd(const Tree& tree, Tree::Node close, size_t most) : tree_(tree), close_(close), most_(most) {}
 
-  // `n` is a node of the sequence, and not before that of the call before.
+  // `n` is a node of the sequence, not before that of the previous call.
   size_t nodes_after(Tree::Node n) {
     if (last_.empty() && most_ != 0) find_last(n);
-    // last_ descends: last_[k] is the node that has k behind it.
+    // last_ descends: last_[k] is the node with k nodes after it.
     while (!last_.empty() && last_.back() < n) last_.pop_back();
     return !last_.empty() && last_.back() == n ? last_.size() - 1 : most_;
   }
@@ -59,18 +59,18 @@ class SequenceEnd {
 void CodeWalker::sequence(Node n, Node close, Types results) {
   const size_t outer_labels = labels_.size();
   const Node outer_form = std::exchange(form_, kNoNode);
-  bool behind_instruction = false;  // a flat one: atoms behind it are none of our values
+  bool after_instruction = false;  // a flat instruction: atoms after it are its immediates, not values
   SequenceEnd end(tree_, close, results.size());
   while (n < close && !is_over()) {
     if (tree_.is_form(n)) {
       form(n);
-      behind_instruction = false;
+      after_instruction = false;
       n = tree_.next(n);
     } else if (tree_.is_word(n)) {
       n = flat_instruction(n, close, outer_labels);
-      behind_instruction = true;
+      after_instruction = true;
     } else {
-      sequence_atom(n, results, end.nodes_after(n), behind_instruction);
+      sequence_atom(n, results, end.nodes_after(n), after_instruction);
       ++n;
     }
   }
@@ -78,17 +78,17 @@ void CodeWalker::sequence(Node n, Node close, Types results) {
   leave_labels(labels_.size() - outer_labels);
 }
 
-// A bare value among instructions, as in `(then 1)`. It has the type of the result that it
-// becomes, when only single values stand between it and the end.
-void CodeWalker::sequence_atom(Node n, Types results, size_t from_end, bool behind_instruction) {
+// A bare value among instructions, as in `(then 1)`. It has the type of the corresponding result, if only single
+// values are between it and the end.
+void CodeWalker::sequence_atom(Node n, Types results, size_t from_end, bool after_instruction) {
   if (!is_bare(n)) {
     report_mistaken_atom(n);
     return;
   }
-  if (behind_instruction) {
+  if (after_instruction) {
     const std::string word(tree_.word(n));
     Diagnostic& d = report(DiagnosticCode::kBareOperand, n,
-                           "`" + word + "` stands behind an instruction that is not in parentheses");
+                           "`" + word + "` follows an instruction that is not in parentheses");
     d.found = word;
     d.expected = "a folded instruction";
     d.hint = "Put the instruction and its operands in parentheses: (i32.add $x 1).";
@@ -97,7 +97,7 @@ void CodeWalker::sequence_atom(Node n, Types results, size_t from_end, bool behi
   bare(n, from_end < results.size() ? results[results.size() - 1 - from_end] : ValType::kBottom);
 }
 
-// Moves over one flat instruction with its immediates.
+// Skips one flat instruction with its immediates.
 CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_labels) {
   if (StopScope::stop_wanted()) {
     stop(DiagnosticCode::kImplementationLimit, n, "the preprocessor was stopped before its end");
@@ -107,7 +107,7 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
   const auto op = wasm::find_mnemonic(word);
   if (!op) {
     if (!report_mistaken_atom(n)) {
-      // The parser reports it; what stands behind it may belong to it.
+      // The parser reports it; the nodes after it may belong to it.
       for (++n; n < close && !tree_.is_form(n) && !tree_.is_word(n);) ++n;
       return n;
     }
@@ -125,16 +125,16 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
       return close;
     }
     const bool has_name = n + 1 < close && tree_.is_id(n + 1);
-    Node behind = n + 1 + (has_name ? 1 : 0);
-    SharedType type = environment_.read_type_use(behind, close);
-    if (*op == Opcode::kTryTable) behind = behind_clauses(tree_, behind, close);
+    Node after = n + 1 + (has_name ? 1 : 0);
+    SharedType type = environment_.read_type_use(after, close);
+    if (*op == Opcode::kTryTable) after = after_clauses(tree_, after, close);
     push_label(has_name ? tree_.word(n + 1) : std::string_view(), std::move(type), *op == Opcode::kLoop);
-    return behind;
+    return after;
   }
   if (*op == Opcode::kCall && n + 1 < close) flat_call(n + 1);
   if (*op == Opcode::kReturnCall && n + 1 < close) tail_call(n + 1);
   if (*op == Opcode::kRefFunc && n + 1 < close) shift_function(n + 1);
-  return behind_immediates(tree_, environment_, *op, n + 1, close);
+  return after_immediates(tree_, environment_, *op, n + 1, close);
 }
 
 void CodeWalker::push_label(std::string_view name, SharedType type, bool is_loop) {
@@ -198,10 +198,10 @@ void CodeWalker::folded(Node form, Opcode op) {
   if (op == Opcode::kCall) return call_form(form);
   const Node close = tree_.close(form);
   const Node immediate = tree_.first(form);
-  Node n = behind_immediates(tree_, environment_, op, immediate, close);
+  Node n = after_immediates(tree_, environment_, op, immediate, close);
   if (op == Opcode::kReturnCall && immediate < n) tail_call(immediate);
   if (op == Opcode::kRefFunc) shift_function(immediate);
-  if (op == Opcode::kBrTable)  // names behind the labels are operands
+  if (op == Opcode::kBrTable)  // names after the labels are operands
     while (n > immediate + 1 && tree_.is_id(n - 1) && find_label(n - 1) == nullptr &&
            find_variable(tree_.word(n - 1)) != nullptr)
       --n;
@@ -215,14 +215,14 @@ void CodeWalker::block_form(Node form, Opcode op) {
   const bool has_name = tree_.is_id(n);
   if (has_name) ++n;
   const SharedType type = environment_.read_type_use(n, close);
-  if (op == Opcode::kTryTable) n = behind_clauses(tree_, n, close);
+  if (op == Opcode::kTryTable) n = after_clauses(tree_, n, close);
   push_label(has_name ? tree_.word(tree_.first(form)) : std::string_view(), type, op == Opcode::kLoop);
   sequence(n, close, type->results);
   leave_labels(1);
 }
 
-// `(if $label? (param …)* (result …)* condition (then …) (else …)?)`. A lone name is a label when
-// a condition follows it, else the variable that is the condition.
+// `(if $label? (param …)* (result …)* condition (then …) (else …)?)`. A lone name is a label when a condition
+// follows it, else it is the variable used as the condition.
 void CodeWalker::if_form(Node form) {
   Node n = tree_.first(form);
   const Node close = tree_.close(form);
@@ -237,29 +237,29 @@ void CodeWalker::if_form(Node form) {
     has_name = false;
     if (n == name + 1) {
       bare(name, ValType::kI32);
-    } else {  // (if $x (result i32) …): the condition belongs behind the type
+    } else {  // (if $x (result i32) …): the condition belongs after the type
       writer_.replace(tree_.begin(name), tree_.end(name), "");
       writer_.insert(tree_.end(n - 1), " " + get(tree_.word(name)), tree_.begin(name), tree_.end(name));
     }
   }
-  Node behind = n;
-  while (at_condition(behind)) behind = tree_.next(behind);
+  Node after = n;
+  while (at_condition(after)) after = tree_.next(after);
   if (type->params.empty()) {
-    operands(n, behind, kConditionTypes);
+    operands(n, after, kConditionTypes);
   } else {
     std::vector<ValType> taken = type->params;
     taken.push_back(ValType::kI32);
-    operands(n, behind, taken);
+    operands(n, after, taken);
   }
   push_label(has_name ? tree_.word(name) : std::string_view(), type);
-  for (; behind < close; behind = tree_.next(behind)) {
-    if (tree_.is_form(behind, "then") || tree_.is_form(behind, "else"))
-      sequence(tree_.first(behind), tree_.close(behind), type->results);
+  for (; after < close; after = tree_.next(after)) {
+    if (tree_.is_form(after, "then") || tree_.is_form(after, "else"))
+      sequence(tree_.first(after), tree_.close(after), type->results);
   }
   leave_labels(1);
 }
 
-// The operands of a folded instruction: the last of them becomes the last value that it takes.
+// The operands of a folded instruction: the last operand is the last value that it takes.
 void CodeWalker::operands(Node n, Node close, Types expected) {
   size_t given = 0;
   bool any_bare = false;
@@ -298,7 +298,7 @@ bool CodeWalker::is_bare(Node n) const {
   }
 }
 
-// `$x`, `42`, `1.5`, `"text"` where a value is computed.
+// `$x`, `42`, `1.5`, `"text"` in place of an operand.
 void CodeWalker::bare(Node n, ValType expected) {
   const std::string_view word = tree_.word(n);
   const auto put = [&](const std::string& made) { writer_.replace(tree_.begin(n), tree_.end(n), made); };
@@ -360,7 +360,7 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
   }
 }
 
-// The type that a select chooses from: declared, or that of its first operands.
+// The operand type of a select: declared, or that of its first operands.
 ValType CodeWalker::select_type(Node n, Node close, unsigned depth) const {
   if (n < close && tree_.is_form(n, "result"))
     return environment_.val_type_at(tree_.first(n)).value_or(ValType::kBottom);
@@ -433,7 +433,7 @@ CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form, unsigned d
     case Opcode::kTableGet:
     case Opcode::kRefNull:
     case Opcode::kRefFunc: return one(ValType::kBottom);
-    default: return {};  // control goes elsewhere
+    default: return {};  // control does not continue here
   }
 }
 

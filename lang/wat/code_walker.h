@@ -1,4 +1,4 @@
-// Walks the code of a module and rewrites the forms of the preprocessor as plain WAT.
+// Walks a module's code and rewrites the preprocessor's forms as plain WAT.
 //
 //   fields.cc        the fields of the module, the locals of a function
 //   code_walker.cc   sequences, folded instructions, blocks, bare operands, types of values
@@ -7,11 +7,11 @@
 //   list_forms.cc    each, lines, words, split, items, alloc
 //   mistakes.cc      what authors write instead of these, and the repair
 //
-// It runs twice over the same text. The survey learns what the code needs: imports, locals, where
-// string literals will stand, which loops are left by (break). The second run writes. Both take
-// the same decisions in the same order, so that the n-th loop of one is the n-th of the other.
+// It runs twice over the same text. The survey collects what the code needs: imports, locals, the addresses of
+// string literals, the loops that (break) leaves. The second run writes. Both make the same decisions in the same
+// order, so that the n-th loop of one is the n-th of the other.
 //
-// The walker is lenient: what it does not understand it copies, for the parser to report.
+// The walker is lenient: it copies what it does not understand, for the parser to report.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,11 @@
 
 namespace membrane::lang {
 
-// Of forms in one function; (for …) and (each …) count twice. The walker calls itself for each, and must do with a stack of 256 KiB.
+// For forms in one function; (for …) and (each …) count twice. The walker recurses for each, within a stack of 256
+// KiB.
 inline constexpr uint32_t kMaxFormNesting = 256;
 
-// What the survey finds out about a function.
+// The survey's result for a function.
 struct FunctionFacts {
   std::vector<VariableInfo> made_locals;  // by their first (set …), (for …) or (each …), and hidden ones
 };
@@ -45,14 +46,14 @@ struct LoopFacts {
   bool has_continue = false;
 };
 
-// What the survey finds out about the module.
+// The survey's result for the module.
 struct Survey {
-  std::vector<const HostSignature*> imports;  // to be added, in the order of first use
+  std::vector<const HostSignature*> imports;  // to add, in the order of first use
   bool uses_memory = false;
   bool uses_host = false;  // calls a host function, imported here or by the author
   std::vector<FunctionFacts> functions;
   std::vector<LoopFacts> loops;
-  std::deque<std::string> names;  // made up for locals and labels, owned here
+  std::deque<std::string> names;  // generated for locals and labels, owned here
 };
 
 class CodeWalker {
@@ -68,34 +69,34 @@ class CodeWalker {
         survey_(survey),
         writer_(writer) {}
 
-  // Walks all fields. The first run is the survey. begin_writing() starts the second, in which the
-  // module's own memory gets `memory_pages` at least.
+  // Walks all fields. The first run is the survey. begin_writing() starts the second, which gives the module's own
+  // memory at least `memory_pages`.
   void walk_fields();
   void begin_writing(uint64_t memory_pages);
 
   [[nodiscard]] std::vector<Diagnostic> take_diagnostics() { return std::move(diagnostics_); }
   [[nodiscard]] std::vector<UntakenErrno> take_untaken() { return std::move(untaken_); }
-  // Whether this run found anything. The survey only counts: what it finds may be right when all locals are known.
+  // Whether this run found anything. The survey only counts: its findings may disappear once all locals are known.
   [[nodiscard]] bool has_diagnostics() const { return has_findings_; }
 
-  // A finding about a node: an atom, or the head of a form. What is not shown is forgotten.
+  // A finding about a node: an atom, or the head of a form. Findings that are not shown are dropped.
   Diagnostic& report(DiagnosticCode code, Node n, std::string message);
-  // One that ends this run and the next: it is shown, whichever run this is.
+  // A finding that ends this run and the next: it is always shown, whichever run this is.
   void stop(DiagnosticCode code, Node n, std::string message);
 
  private:
-  // How many values an expression leaves, and the type when it is one. Not known behind a branch
-  // and where the code is malformed.
+  // How many values an expression leaves, and the type if it is a single one. Unknown after a branch and where the
+  // code is malformed.
   struct Values {
     bool known = false;
     size_t count = 0;
-    wasm::ValType type = wasm::ValType::kBottom;  // when count is 1 and the type is known
+    wasm::ValType type = wasm::ValType::kBottom;  // if count is 1 and the type is known
   };
   struct Label {
-    SharedType type;  // of the block, or null: neither takes nor gives anything
+    SharedType type;  // of the block, or null: no parameters and no results
     bool is_loop = false;
 
-    [[nodiscard]] Types branch_types() const {  // what a branch to it takes
+    [[nodiscard]] Types branch_types() const {  // the operands of a branch to it
       return type == nullptr ? Types() : Types(is_loop ? type->params : type->results);
     }
   };
@@ -107,10 +108,10 @@ class CodeWalker {
   static constexpr unsigned kMaxTypeDepth = 6;
   static constexpr Node kNoNode = UINT32_MAX;
 
-  // Whether another finding would be shown; those who search for a repair ask first.
+  // Whether another finding would be shown; check this before searching for a repair.
   [[nodiscard]] bool shows_findings() const { return writing_ && diagnostics_.size() < kMaxFindings; }
   void note_finding() { has_findings_ = true; }
-  // Whether the rest of the text makes no difference any more.
+  // Whether the rest of the text no longer matters.
   [[nodiscard]] bool is_over() const {
     return stopped_ || writer_.is_full() || (writing_ && diagnostics_.size() >= kMaxFindings);
   }
@@ -125,7 +126,7 @@ class CodeWalker {
   void walk_memory(Node field);
   void report_outside(Node form);
   void walk_offset(Node n, Node close);
-  // Added imports move the functions behind them: a number that names one is moved along.
+  // Added imports shift the indices of later functions: adjusts an index that names one.
   void shift_function(Node index);
 
   // -- code_walker.cc
@@ -139,10 +140,10 @@ class CodeWalker {
   void operand(Node n, wasm::ValType expected);
   void bare(Node n, wasm::ValType expected);
   [[nodiscard]] bool is_bare(Node n) const;
-  void sequence_atom(Node n, Types results, size_t from_end, bool behind_instruction);
+  void sequence_atom(Node n, Types results, size_t from_end, bool after_instruction);
   [[nodiscard]] std::vector<wasm::ValType> operand_types(wasm::Opcode op, Node immediate, Node n,
                                                          Node close) const;
-  // `depth`: how many expressions in one another may be looked into, for a type that only they tell.
+  // `depth`: how many nested expressions may be examined for the type.
   [[nodiscard]] Values values_of(Node n, unsigned depth = kMaxTypeDepth) const;
   [[nodiscard]] Values values_of_opcode(wasm::Opcode op, Node form, unsigned depth) const;
   [[nodiscard]] wasm::ValType select_type(Node n, Node close, unsigned depth) const;
@@ -155,13 +156,13 @@ class CodeWalker {
   [[nodiscard]] const VariableInfo* find_variable(std::string_view id) const;  // a local, else a global
   [[nodiscard]] std::optional<wasm::ValType> local_type(Node index) const;
   [[nodiscard]] std::optional<wasm::ValType> global_type(Node index) const;
-  // "(local.get $x)" and "(local.set $x", or the same of a global.
+  // "(local.get $x)" and "(local.set $x", or the same for a global.
   [[nodiscard]] std::string get(std::string_view id) const;
   [[nodiscard]] std::string_view setter(std::string_view id) const;
   void add_local(std::string_view id, wasm::ValType type);
-  // Declares a local of this function, unless there is a variable of this name.
+  // Declares a local of this function, unless a variable of this name exists.
   void declare(std::string_view id, wasm::ValType type);
-  // A name like this one that does not stand in the text, always the same.
+  // A name similar to this one that does not occur in the text; deterministic.
   std::string_view made_up(std::string name);
   std::string_view hidden_local(std::string name, wasm::ValType type);
   void report_unknown_variable(Node n);
@@ -190,7 +191,7 @@ class CodeWalker {
   void note_untaken(Node form, const Callee& callee);
   void report_number_as_string(Node n, std::string_view taker);
   [[nodiscard]] std::string errno_hint(Node value) const;
-  // What stands before and behind a call so that its errno is checked.
+  // Writes the text before and after a call that checks its errno.
   void need_check(std::string_view name);
   [[nodiscard]] std::string check_prefix(const wasm::FuncType& type, bool is_flat) const;
   [[nodiscard]] std::string check_suffix(std::string_view name, Node at);
@@ -239,32 +240,32 @@ class CodeWalker {
   uint64_t memory_pages_ = 0;
   std::vector<Diagnostic> diagnostics_;
   std::vector<UntakenErrno> untaken_;
-  Diagnostic spare_;                                           // takes the findings past the limit
+  Diagnostic spare_;                                           // takes findings beyond the limit
   bool has_findings_ = false;                                  // in this run
-  bool stopped_ = false;                                       // there is no sense in going on
-  std::unordered_map<std::string, std::string_view> made_up_;  // by the names that they are like
-  std::optional<std::string> loop_suffix_;                     // made when first needed
-  std::vector<uint32_t> line_begins_;                          // made when first needed
+  bool stopped_ = false;                                       // continuing is pointless
+  std::unordered_map<std::string, std::string_view> made_up_;  // by the original name
+  std::optional<std::string> loop_suffix_;                     // created on first use
+  std::vector<uint32_t> line_begins_;                          // created on first use
   std::string_view fail_id_;                                   // of the import membrane.fail
 
-  // Of the run
+  // For the run
   size_t function_number_ = 0;  // of the defined functions
   uint32_t loop_count_ = 0;
   uint32_t nesting_ = 0;
 
-  // Of the function that is walked
+  // For the current function
   std::string_view function_id_;
   SharedType function_type_;
   LocalList locals_;
   wasm::NameScope local_ids_;
   std::vector<Label> labels_;
-  wasm::LabelScope label_names_;  // of the same labels
+  wasm::LabelScope label_names_;  // for the same labels
   std::vector<Loop> loops_;
   std::string_view errno_id_;
   bool in_function_ = false;
   uint32_t function_end_ = 0;
-  Node form_ = kNoNode;   // that is walked, kNoNode between the forms of a sequence
-  Node taker_ = kNoNode;  // the form around it that takes its values, kNoNode when none does
+  Node form_ = kNoNode;   // the current form; kNoNode between the forms of a sequence
+  Node taker_ = kNoNode;  // the enclosing form that takes its values; kNoNode when there is none
 };
 
 }  // namespace membrane::lang

@@ -1,7 +1,7 @@
-// Every diagnostic, as the author of a program meets it: through load_program, the validator and
-// the linker. For each code a program that has the fault, where the finding points, what it says
-// was found and expected, the repair that it suggests, and a program that took the advice and is
-// accepted. The last test holds this list against base/diagnostics.def, so that no code is forgotten.
+// Every diagnostic, as the author of a program sees it: through load_program, the validator and the linker. For each
+// code, a program with the fault, the place of the finding, the text for found and expected, the suggested repair,
+// and a repaired program that is accepted. The last test compares this list with base/diagnostics.def, so that no
+// code is missing.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -32,15 +32,15 @@ std::optional<Diagnostic> first_finding(std::string_view source, std::string_vie
 
 struct Case {
   DiagnosticCode code;
-  std::string_view faulty;    // the finding's place stands between ‹ and ›
-  std::string_view found;     // what Diagnostic::found is
-  std::string_view expected;  // is in Diagnostic::expected
-  std::string_view hint;      // is in the repair
+  std::string_view faulty;    // the finding's place is between ‹ and ›
+  std::string_view found;     // equals Diagnostic::found
+  std::string_view expected;  // contained in Diagnostic::expected
+  std::string_view hint;      // contained in the repair
   std::string_view repaired;  // the program with the repair
 };
 
 const std::string kManyParams = [] {
-  std::string text = "‹(type› (func (param";  // of a long field, its beginning
+  std::string text = "‹(type› (func (param";  // the beginning of a long field
   for (int i = 0; i < 1001; ++i) text += " i32";
   return text + ")))";
 }();
@@ -83,7 +83,7 @@ const Case kCases[] = {
     {kMalformedUtf8, "(func (export ‹\"\\ff\"›))", "", "", "\\u{e9}", "(func (export \"\\u{e9}\"))"},
     {kMisplacedDeclaration, "(func (nop) (‹local› $x i32))", "", "an instruction",
      "to the top of the function", "(func (local $x i32) (nop))"},
-    {kMissingOperand, "(func (‹local.get›))", "", "", "behind the instruction",
+    {kMissingOperand, "(func (‹local.get›))", "", "", "after the instruction",
      "(func (param $x i32) (drop (local.get $x)))"},
     {kMissingThen, "(func (param $x i32) (‹if› $x))", "", "", "(then …)",
      "(func (param $x i32) (if $x (then)))"},
@@ -101,7 +101,7 @@ const Case kCases[] = {
      "(func (drop (i32.add 1 2)))"},
     {kUnknownValueType, "(func (param ‹int›))", "", "", "i32, i64, f32", "(func (param i32))"},
 
-    // -- names, wherever they are looked up
+    // -- names, wherever they are resolved
     {kUnknownData, "(memory 1) (data $abc \"\") (func (data.drop ‹$abd›))", "$abd", "", "Did you mean $abc?",
      "(memory 1) (data $abc \"\") (func (data.drop $abc))"},
     {kUnknownElement, "(elem $abc func) (func (elem.drop ‹$abd›))", "$abd", "", "Did you mean $abc?",
@@ -122,7 +122,7 @@ const Case kCases[] = {
      "(tag $error) (func (throw $error))"},
     {kUnknownType, "(func (type ‹$t›))", "$t", "", "(type $name", "(type $t (func)) (func (type $t))"},
 
-    // -- validator: the stack as it was, and as it should be
+    // -- validator: the actual and the expected stack
     {kTagWithResults, "‹(tag $e (result i32))›", "[i32]", "[]", "parameters only", "(tag $e (param i32))"},
     {kBranchTypeMismatch, "(tag $e (param i32)) (func (block $h (‹try_table (catch $e $h)› (throw $e 1))))",
      "[i32]", "[]", "result type [i32]",
@@ -173,7 +173,7 @@ const Case kCases[] = {
     {kSelectArity, "(func (unreachable) (‹select (result i32 i32)›) (unreachable))", "2 types", "1 type",
      "(select (result i32)", "(func (unreachable) (select (result i32)) (unreachable))"},
     {kAlignmentTooLarge, "(memory 1) (func (drop (‹i32.load align=8› (i32.const 0))))", "align=8",
-     "align=4 or less", "Leave align= away", "(memory 1) (func (drop (i32.load (i32.const 0))))"},
+     "align=4 or less", "Leave out align=", "(memory 1) (func (drop (i32.load (i32.const 0))))"},
     {kLaneOutOfRange, "(func (param v128) (drop (‹i32x4.extract_lane 4› (local.get 0))))", "4", "0 to 3",
      "i32x4 has 0 to 3", "(func (param v128) (drop (i32x4.extract_lane 3 (local.get 0))))"},
     {kImmutableGlobal, "(global $g i32 (i32.const 0)) (func ‹(set› $g 1))", "i32", "(mut i32)",
@@ -261,7 +261,7 @@ const Case kCases[] = {
      "(func (call $io.print (string \"42\")))"},
     {kStringPlacement,
      "(import \"a\" \"base\" (global $b i32))\n‹(data› (global.get $b) \"x\") (func (drop (string \"s\")))",
-     "no constant", "(data (i32.const 1024) …)", "constant offsets", ""},
+     "not constant", "(data (i32.const 1024) …)", "constant offsets", ""},
     {kStringPlacement, "(memory ‹0› 0) (func (drop (string \"s\")))", "0 pages at most", "1 pages",
      "leave the memory out", "(func (drop (string \"s\")))"},
     {kUnfoldedForm, "(func ‹set› $x 1)", "set", "(set …)", "Write (set …)", "(func (set $x 1))"},
@@ -274,7 +274,7 @@ const Case kCases[] = {
     {kUnsupportedLanguage, "‹i›mport json\nprint(1)\n", "Python", "WAT", "--lang python",
      "(func (export \"main\"))"},
     {kUnsupportedLanguage, "‹c›onst x = 1;", "JavaScript", "WAT", "--lang js", "(func (export \"main\"))"},
-    {kUnsupportedLanguage, "‹`›``wat\n(func)\n```", "Markdown", "WAT", "without the lines of ```", "(func)"},
+    {kUnsupportedLanguage, "‹`›``wat\n(func)\n```", "Markdown", "WAT", "without the ``` lines", "(func)"},
     {kUnsupportedLanguage, "‹#›include <stdio.h>\nint main() {}", "C", "WAT", "compile it to Wasm", "(func)"},
 };
 
@@ -291,7 +291,7 @@ std::string without_marks(std::string_view text, size_t* begin = nullptr, size_t
   return out;
 }
 
-// A test's name would otherwise be the bytes of the case, which change with each build.
+// The name would otherwise be the bytes of the case, which change with each build.
 void PrintTo(const Case& c, std::ostream* out) { *out << name_of(c.code); }
 
 class EachFinding : public ::testing::TestWithParam<Case> {};
@@ -317,7 +317,7 @@ TEST_P(EachFinding, SaysWhereWhatAndHowToMendIt) {
   EXPECT_FALSE(d->message.empty());
 }
 
-// The advice is good: a program that takes it is accepted.
+// The advice is good: a program that follows it is accepted.
 TEST_P(EachFinding, IsMendedByItsRepair) {
   const Case& c = GetParam();
   if (c.repaired.empty()) return;
@@ -336,7 +336,7 @@ INSTANTIATE_TEST_SUITE_P(All, EachFinding, ::testing::ValuesIn(kCases), test_nam
 
 struct BinaryCase {
   DiagnosticCode code;
-  std::string_view hex;  // behind the magic; all of it behind "!"; the code of a function behind "@"
+  std::string_view hex;  // the bytes after the magic; the whole binary after "!"; a function's code after "@"
   uint32_t offset;
   std::string_view hint;
 };
@@ -357,7 +357,7 @@ const BinaryCase kBinaryCases[] = {
     {kMalformedUtf8, "00 02 01 ff", 11, "UTF-8"},
     {kMissingEnd, "@", 0, "`end`"},
     {kSectionOutOfOrder, "01 01 00 01 01 00", 11, "Order:"},
-    {kSectionSizeMismatch, "01 02 00 00", 11, "agree"},
+    {kSectionSizeMismatch, "01 02 00 00", 11, "match"},
     {kTooManyLocals, "01 04 01 60 00 00 03 02 01 00 0a 0c 01 0a 02 ff ff ff ff 0f 7f 01 7e 0b", 0,
      "Declare fewer"},
     {kTrailingCode, "@0b 01 0b", 0, "Remove what follows"},
@@ -385,7 +385,7 @@ TEST(BinaryFindings, SayWhereAndHowToMendIt) {
   for (const BinaryCase& c : kBinaryCases) {
     const std::string bytes = bytes_of(c.hex);
     auto d = first_finding(bytes);
-    if (c.code == kBadMagic || bytes.size() < 8) {  // as an explicit binary: by itself it is taken for text
+    if (c.code == kBadMagic || bytes.size() < 8) {  // as an explicit binary: otherwise it is taken for text
       const auto loaded = load_program(bytes, Language::kWasm);
       ASSERT_FALSE(loaded);
       d = loaded.error().front();
@@ -399,7 +399,7 @@ TEST(BinaryFindings, SayWhereAndHowToMendIt) {
   }
 }
 
-// -- what no small text shows
+// -- findings that need large texts
 
 TEST(LimitFindings, RefuseATextThatIsTooLarge) {
   const auto d = first_finding("(;" + std::string(size_t{64} << 20, ' ') + ";)");
@@ -454,7 +454,7 @@ TEST(AllFindings, HaveATestHere) {
   EXPECT_GE(tested.size(), 40u);
 }
 
-// docs/diagnostics.md is made of the table: a heading for each section, a row for each code.
+// docs/diagnostics.md is generated from the table: a heading for each section, a row for each code.
 TEST(AllFindings, StandInTheirPage) {
   std::ifstream file(std::string(MEMBRANE_SOURCE_DIR) + "/docs/diagnostics.md");
   std::stringstream page;

@@ -126,7 +126,7 @@ void Environment::read_type(Node field) {
   Node n = tree_.first(field);
   if (tree_.is_id(n)) type_ids_.add(tree_.word(n++), static_cast<uint32_t>(types_.size()));
   SharedType type = std::make_shared<const wasm::FuncType>();
-  if (tree_.is_form(n, "sub")) n = tree_.close(n) - 1;  // the form is the last of it
+  if (tree_.is_form(n, "sub")) n = tree_.close(n) - 1;  // the form is its last part
   if (tree_.kind(n) == TokenKind::kClose) n = tree_.open_of(n);
   if (tree_.is_form(n, "func")) {
     Node inner = tree_.first(n);
@@ -196,7 +196,7 @@ void Environment::note_export(std::string_view quoted, std::string_view kind) {
   exports_heap_base |= quoted == "\"__heap_base\"";
 }
 
-// True when one of them has the name "memory".
+// True when one of them is named "memory".
 bool Environment::read_inline_exports(Node& n, Node close, std::string_view kind) {
   bool as_memory = false;
   for (; n < close && tree_.is_form(n, "export"); n = tree_.next(n)) {
@@ -333,7 +333,7 @@ FunctionHead Environment::read_head(Node func) const {
   }
   head.body = n;
   head.end = tree_.text().empty() ? 0 : tree_.end(func + 1);
-  for (Node behind = tree_.first(func); behind < n; behind = tree_.next(behind)) head.end = tree_.end(behind);
+  for (Node after = tree_.first(func); after < n; after = tree_.next(after)) head.end = tree_.end(after);
   return head;
 }
 

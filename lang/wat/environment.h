@@ -1,5 +1,5 @@
-// What a module's fields declare: names, types, and what the host needs of the module. Read
-// leniently: a field that is malformed is skipped, since the parser reports it.
+// The declarations of a module's fields: names, types, and what the host needs from the module. Read leniently: a
+// malformed field is skipped, since the parser reports it.
 //
 // Ownership: names are views into the text. Threads: immutable once made.
 #pragma once
@@ -21,9 +21,9 @@ namespace membrane::lang {
 
 struct FunctionInfo {
   std::string_view id;                         // "$main", or empty
-  std::shared_ptr<const wasm::FuncType> type;  // never null; of all functions that name one type the same
+  std::shared_ptr<const wasm::FuncType> type;  // never null; shared by all functions that name the same type
   bool is_import = false;
-  const HostSignature* host = nullptr;  // when it is an import that the host offers
+  const HostSignature* host = nullptr;  // if it is an import of a known host function
 };
 
 struct VariableInfo {
@@ -31,10 +31,10 @@ struct VariableInfo {
   wasm::ValType type = wasm::ValType::kI32;
 };
 
-// A function's type. Those that only name a type share it: thousands may have one with a thousand parameters.
+// A function's type, shared by functions that only name a type: thousands may have one with a thousand parameters.
 using SharedType = std::shared_ptr<const wasm::FuncType>;
 
-// The locals of a function by their index. Parameters that only its type lists come first and are not copied.
+// The locals of a function by index. Parameters that are only in its type come first and are not copied.
 class LocalList {
  public:
   LocalList() = default;
@@ -48,7 +48,7 @@ class LocalList {
     return i < unlisted_ ? type_->params[i] : listed_[i - unlisted_].type;
   }
   [[nodiscard]] const VariableInfo& named(size_t i) const { return listed_[i - unlisted_]; }
-  [[nodiscard]] std::span<const VariableInfo> listed() const { return listed_; }  // the last of them
+  [[nodiscard]] std::span<const VariableInfo> listed() const { return listed_; }  // the last of the locals
   void add(VariableInfo local) { listed_.push_back(local); }
 
  private:
@@ -61,8 +61,8 @@ class LocalList {
 struct FunctionHead {
   SharedType type;
   LocalList locals;
-  Tree::Node body = 0;  // the first node behind the head
-  uint32_t end = 0;     // the byte behind the head: where another (local …) can be added
+  Tree::Node body = 0;  // the first node after the head
+  uint32_t end = 0;     // the offset after the head: where another (local …) can be added
 };
 
 class Environment {
@@ -70,16 +70,16 @@ class Environment {
   Environment(const Tree& tree, const HostTable& host);
 
   [[nodiscard]] FunctionHead read_head(Tree::Node func) const;
-  // The type of `(type …)? (param …)* (result …)*` from `n` on; `n` moves after it. Never null; of types that are too
-  // long for a module the beginning. Parameters that it lists go to `params`.
+  // The type of `(type …)? (param …)* (result …)*` from `n` on; `n` moves after it. Never null; a type that is too
+  // long for a module is truncated. Parameters that it lists are added to `params`.
   SharedType read_type_use(Tree::Node& n, Tree::Node close,
                            std::vector<VariableInfo>* params = nullptr) const;
-  // At a value type, a word or `(ref …)`; nothing where none stands.
+  // The value type at `n`, a word or `(ref …)`; nothing if there is none.
   [[nodiscard]] std::optional<wasm::ValType> val_type_at(Tree::Node n) const;
 
   [[nodiscard]] const FunctionInfo* find_function(std::string_view id) const;
   [[nodiscard]] const VariableInfo* find_global(std::string_view id) const;
-  [[nodiscard]] const wasm::FuncType* find_tag(Tree::Node index) const;  // by its name or number
+  [[nodiscard]] const wasm::FuncType* find_tag(Tree::Node index) const;  // by name or index
   [[nodiscard]] bool has_tags() const { return !tags_.empty(); }
 
   // The fields, and the close of the module: a `)`, or the end of the text.
@@ -93,17 +93,17 @@ class Environment {
   wasm::NameScope memories;
   wasm::NameScope elements;
   uint32_t imported_function_count = 0;
-  uint32_t imports_end = 0;  // the byte where another import can be added
+  uint32_t imports_end = 0;  // the offset where another import can be added
 
-  uint32_t memory_count = 0;  // what follows is of the first
+  uint32_t memory_count = 0;  // the following members are about the first
   bool memory_is_import = false;
   bool memory_is_exported = false;  // as "memory"
-  Tree::Node memory_min = 0;        // the token of its minimum; 0 when it has none of its own
+  Tree::Node memory_min = 0;        // the token of its minimum; 0 if the module does not define it
   uint64_t memory_pages = 0;
   std::optional<uint64_t> memory_max_pages;
 
-  uint64_t data_end = 0;                   // past the last active data segment
-  std::optional<Tree::Node> unknown_data;  // an active segment whose offset is no constant
+  uint64_t data_end = 0;                   // end of the last active data segment
+  std::optional<Tree::Node> unknown_data;  // an active segment whose offset is not constant
   bool has_active_data = false;
   bool exports_function = false;
   bool exports_memory_name = false;  // something is exported as "memory"

@@ -8,9 +8,9 @@ namespace membrane::lang {
 Expansion::Range Expansion::original_range(uint32_t begin, uint32_t end) const {
   if (mappings.empty()) return {begin, end};
   const auto mapping_of = [this](uint32_t offset) -> const Mapping& {
-    const auto behind = std::upper_bound(mappings.begin(), mappings.end(), offset,
-                                         [](uint32_t at, const Mapping& m) { return at < m.expanded; });
-    return behind == mappings.begin() ? *behind : *(behind - 1);
+    const auto next = std::upper_bound(mappings.begin(), mappings.end(), offset,
+                                       [](uint32_t at, const Mapping& m) { return at < m.expanded; });
+    return next == mappings.begin() ? *next : *(next - 1);
   };
   const Mapping& first = mapping_of(begin);
   if (!first.is_copy) return {first.original, first.original_end};
@@ -23,16 +23,16 @@ Expansion::Range Expansion::original_range(uint32_t begin, uint32_t end) const {
 }
 
 std::string Expansion::hint_of_untaken(const Place& place) const {
-  const auto is_behind = [&](const UntakenErrno& call) { return call.begin >= place.offset; };
-  const auto behind = std::ranges::find_if(untaken, is_behind);
-  if (behind == untaken.begin()) return {};
-  const UntakenErrno& call = *(behind - 1);
+  const auto is_after = [&](const UntakenErrno& call) { return call.begin >= place.offset; };
+  const auto next = std::ranges::find_if(untaken, is_after);
+  if (next == untaken.begin()) return {};
+  const UntakenErrno& call = *(next - 1);
   if (place.offset >= call.function_end) return {};
   const std::string plain = "(call $" + call.function + " …)", checked = "(call $" + call.function + "! …)";
   const std::string in_line = plain + " in line " + std::to_string(call.line);
   if (!call.has_value)
     return in_line + " leaves an errno: write " + checked +
-           ", which stops the program when it fails, or (set $errno " + plain + ") to go on.";
+           ", which stops the program when it fails, or (set $errno " + plain + ") to continue.";
   return in_line + " leaves a value and an errno: write " +
          (call.is_statement ? "(drop " + checked + ")" : checked) + " to " +
          (call.is_statement ? "drop" : "keep") + " the value, or (set $value $errno " + plain +

@@ -24,8 +24,8 @@ std::string signature_text(const wasm::FuncType& type) {
   return text;
 }
 
-// How many underscores make a name one that does not stand in the text: one more than stand after it anywhere.
-size_t underscores_behind(std::string_view text, std::string_view name) {
+// How many underscores make a name unique in the text: one more than follow it anywhere.
+size_t underscores_after(std::string_view text, std::string_view name) {
   size_t most = 0;
   for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at)) {
     at += name.size();
@@ -57,7 +57,7 @@ void CodeWalker::walk_fields() {
   if (!has_imports) write_imports();
 }
 
-// Behind the imports of the author, whose functions keep their numbers.
+// After the author's imports, whose functions keep their indices.
 void CodeWalker::write_imports() {
   if (!writing_ || survey_.imports.empty()) return;
   const uint32_t at = environment_.imports_end;
@@ -100,7 +100,7 @@ void CodeWalker::walk_field(Node field) {
 
 void CodeWalker::report_outside(Node form) {
   const std::string shown = "(" + std::string(tree_.head(form)) + " …)";
-  Diagnostic& d = report(DiagnosticCode::kCodeOutsideFunction, form, shown + " stands outside any function");
+  Diagnostic& d = report(DiagnosticCode::kCodeOutsideFunction, form, shown + " is outside of any function");
   d.found = shown;
   d.expected = "a function around it";
 }
@@ -155,7 +155,7 @@ void CodeWalker::walk_global(Node field) {
   sequence(tree_.next(n), close, val_type);
 }
 
-// The minimum grows when the string literals need it.
+// The minimum grows if the string literals need it.
 void CodeWalker::walk_memory(Node field) {
   const Node min = environment_.memory_min;
   if (!writing_ || min <= field || min >= tree_.close(field) || memory_pages_ <= environment_.memory_pages)
@@ -163,9 +163,9 @@ void CodeWalker::walk_memory(Node field) {
   writer_.replace(tree_.begin(min), tree_.end(min), std::to_string(memory_pages_));
 }
 
-// `(elem …)` and `(table …)`: functions that are named by number, and constant expressions.
+// `(elem …)` and `(table …)`: function indices, and constant expressions.
 void CodeWalker::walk_elem(Node field) {
-  bool behind_offset = false;
+  bool after_offset = false;
   bool are_functions = false;
   bool are_expressions = false;
   const Node close = tree_.close(field);
@@ -176,7 +176,7 @@ void CodeWalker::walk_elem(Node field) {
     } else if (!tree_.is_form(n) && (word == "funcref" || word == "externref")) {
       are_expressions = true;
     } else if (tree_.is_integer(n) && tree_.head(field) == "elem") {
-      if (are_functions || (behind_offset && !are_expressions)) shift_function(n);
+      if (are_functions || (after_offset && !are_expressions)) shift_function(n);
     } else if (word == "elem") {  // inside a table: function indices, or expressions
       for (Node item = tree_.first(n); item < tree_.close(n); item = tree_.next(item)) {
         shift_function(item);
@@ -184,12 +184,12 @@ void CodeWalker::walk_elem(Node field) {
       }
     } else if (tree_.is_form(n) && word != "table" && word != "export" && word != "import") {
       walk_offset(n, tree_.next(n));
-      behind_offset = true;
+      after_offset = true;
     }
   }
 }
 
-// A constant expression: an instruction, or `(offset …)` and `(item …)` around some.
+// A constant expression: an instruction, or instructions in `(offset …)` and `(item …)`.
 void CodeWalker::walk_offset(Node n, Node close) {
   const ValType type[] = {ValType::kI32};
   locals_ = {};
@@ -264,7 +264,7 @@ void CodeWalker::declare(std::string_view id, ValType type) {
 std::string_view CodeWalker::made_up(std::string name) {
   const auto [made, is_new] = made_up_.try_emplace(name);
   if (!is_new) return made->second;
-  name.append(underscores_behind(tree_.text(), name), '_');
+  name.append(underscores_after(tree_.text(), name), '_');
   return made->second = survey_.names.emplace_back(std::move(name));
 }
 
@@ -290,7 +290,7 @@ Diagnostic& CodeWalker::add_finding(DiagnosticCode code, Node n, std::string mes
   return diagnostics_.emplace_back(std::move(d));
 }
 
-// A finding that ends the run, and the survey's as well.
+// A finding that ends the run, even in the survey.
 void CodeWalker::stop(DiagnosticCode code, Node n, std::string message) {
   if (stopped_) return;
   stopped_ = true;

@@ -1,4 +1,4 @@
-// The forms of the preprocessor, each with what it becomes. docs/wat.md is their reference.
+// The forms of the preprocessor, each with its expansion. For the reference see docs/wat.md.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -31,13 +31,13 @@ CodeWalker::Form CodeWalker::find_form(std::string_view word) {
 }
 
 CodeWalker::Values CodeWalker::values_of_form(std::string_view word, Node) const {
-  if (word == "break" || word == "continue") return {};  // control goes elsewhere
+  if (word == "break" || word == "continue") return {};  // control does not continue here
   static constexpr std::string_view kStatements[] = {"dec", "each", "for", "inc", "set", "while"};
   if (std::ranges::find(kStatements, word) != std::end(kStatements)) return {true, 0};
   return {true, 1, ValType::kI32};
 }
 
-// Whether the expression leaves exactly one value, as `taker` needs; reports when it does not.
+// Whether the expression leaves exactly one value, as `taker` needs; reports it if not.
 bool CodeWalker::check_one_value(Node n, std::string_view taker) {
   const Values values = values_of(n);
   if (!values.known || values.count == 1) return true;
@@ -103,7 +103,7 @@ void CodeWalker::char_form(Node form) {
   writer_.replace(tree_.begin(form), tree_.end(form), "(i32.const " + std::to_string(code) + ")");
 }
 
-// (concat a b c) → (call $str.concat (call $str.concat a b) c), checked when it can fail
+// (concat a b c) → (call $str.concat (call $str.concat a b) c), checked if it can fail
 void CodeWalker::concat_form(Node form) {
   const Node n = tree_.first(form);
   const Node close = tree_.close(form);
@@ -170,7 +170,7 @@ void CodeWalker::set_form(Node form) {
                "Write (set " + name + " 0), or the value that it should get.");
   if (tree_.next(value) != close)
     return bad("(set …) takes one expression", "more than one",
-               "Close (set " + name + " …) behind its first value, or put the rest into it.");
+               "Close (set " + name + " …) after its first value, or put the rest into it.");
   const Values values = values_of(value);
   if (values.known && values.count != targets) {
     const std::string leaves = values.count == 0
@@ -187,7 +187,7 @@ void CodeWalker::set_form(Node form) {
   write_set(form, targets, value);
 }
 
-// A number of another type than the variable has: often a sum that began as 0, and is of fractions.
+// The value has another type than the variable: often a sum that started as 0 but has fractions.
 void CodeWalker::check_set_type(Node target, Node value) {
   const VariableInfo* const variable = find_variable(tree_.word(target));
   const ValType type = values_of(value).type;
@@ -248,9 +248,10 @@ void CodeWalker::step_form(Node form, std::string_view operation) {
   }
   const std::string id(tree_.word(n));
   const VariableInfo* variable = find_variable(id);
-  if (variable == nullptr) return report_unknown_variable(n);  // in the survey a later (set …) may declare it
+  if (variable == nullptr)
+    return report_unknown_variable(n);  // in the survey, a later (set …) may declare it
   if (!wasm::is_num(variable->type)) {
-    Diagnostic& d = report(DiagnosticCode::kBadStep, form, id + " is no number");
+    Diagnostic& d = report(DiagnosticCode::kBadStep, form, id + " is not a number");
     d.found = wasm::name_of(variable->type);
     d.expected = "i32, i64, f32 or f64";
     return;
@@ -277,13 +278,13 @@ uint32_t CodeWalker::enter_loop(std::string_view kind) {
   return number;
 }
 
-// "$while.1.break"; different from whatever the author wrote.
+// "$while.1.break"; distinct from the author's names.
 std::string CodeWalker::loop_label(uint32_t loop, std::string_view kind, std::string_view part) {
   if (!loop_suffix_) loop_suffix_ = find_loop_suffix();
   return "$" + std::string(kind) + "." + std::to_string(loop + 1) + std::string(part) + *loop_suffix_;
 }
 
-// Underscores that no name ends in which begins as ours do; none when there is no such name.
+// Underscores that no name with our prefix ends in; none when there is no such name.
 std::string CodeWalker::find_loop_suffix() const {
   size_t most = 0;
   for (Node n = 0; n < tree_.size(); ++n) {
@@ -296,7 +297,7 @@ std::string CodeWalker::find_loop_suffix() const {
   return std::string(most, '_');
 }
 
-// (while c body…) → (loop $l (if c (then body… (br $l)))), in a (block $l.break …) when it is left
+// (while c body…) → (loop $l (if c (then body… (br $l)))), in a (block $l.break …) if (break) leaves it
 void CodeWalker::while_form(Node form) {
   const Node condition = tree_.first(form);
   const Node close = tree_.close(form);
@@ -337,7 +338,7 @@ void CodeWalker::for_form(Node form) {
   const auto is_value = [&](Node n) {
     if (n >= close || !(tree_.is_form(n) || is_bare(n))) return false;
     const Values values = values_of(n);
-    return !values.known || values.count > 0;  // (nop) is of the body already
+    return !values.known || values.count > 0;  // a (nop) belongs to the body
   };
   if (id_node >= close || !tree_.is_id(id_node) || !is_value(from) || !is_value(to)) {
     Diagnostic& d =
@@ -395,7 +396,7 @@ void CodeWalker::leave_loop(Node form, bool is_break) {
   const std::string word = is_break ? "break" : "continue";
   if (loops_.empty() || tree_.first(form) != tree_.close(form)) {
     Diagnostic& d = report(DiagnosticCode::kBadLoopExit, form,
-                           loops_.empty() ? "(" + word + ") stands outside of (while …), (for …) and (each …)"
+                           loops_.empty() ? "(" + word + ") is outside of (while …), (for …) and (each …)"
                                           : "(" + word + ") takes nothing");
     d.found = loops_.empty() ? "no loop around it" : "an operand";
     d.expected = loops_.empty() ? "(while …), (for …) or (each …) around it" : "(" + word + ")";

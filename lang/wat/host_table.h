@@ -1,7 +1,7 @@
-// What the host offers to programs, as the preprocessor needs to know it: the type of each host
-// function, so that a call can import it, check it and give its literals their types.
+// The host's functions as the preprocessor needs them: the type of each, so that a call can import it, check it and
+// type its literals.
 //
-// Ownership: a table owns its texts. Threads: immutable once made; share it freely.
+// Ownership: a table owns its strings. Threads: immutable once created; share it freely.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace membrane::lang {
 struct HostSignature {
   std::string module;          // "http"
   std::string name;            // "get"
-  wasm::FuncType type;         // with the errno, when it has one
+  wasm::FuncType type;         // including the errno, if it has one
   bool has_errno = false;      // the last result is an errno, 0 for success
   uint32_t string_params = 0;  // bit i: parameter i is the address of a string
   std::string usage;           // for messages: "http.get(url) -> body, errno"
@@ -43,14 +43,14 @@ class HostTable {
   wasm::HashIndex by_name_;
 };
 
-// The import that a checked call `(call $f! …)` needs. It does not return: the run ends with a
-// trap whose message is the function's name and the errno's, at the place of the call.
+// The import that a checked call `(call $f! …)` needs. It does not return: the run ends with a trap whose message
+// has the function's name and the errno, at the place of the call.
 //
 //   (import "membrane" "fail" (func $membrane.fail (param i32 i32 i32)))
 //
-// Parameters: the errno, not 0; the address of a string with the function's name ("http.get");
-// the line of the call in the author's text, counted from 1. Every host must offer it; a program
-// needs no grant for it, and a call of it is not a host call in the report.
+// Parameters: the errno, not 0; the address of a string with the function's name ("http.get"); the line of the call
+// in the author's text, counted from 1. Every host must provide it; it needs no grant, and a call of it is not a
+// host call in the report.
 const HostSignature& fail_function();
 
 }  // namespace membrane::lang

@@ -1,4 +1,4 @@
-// A host for the tests of lang/: a few functions of each kind that the preprocessor tells apart.
+// A host for the tests of lang/: a few functions of each kind that the preprocessor distinguishes.
 #pragma once
 
 #include "lang/wat/host_table.h"

@@ -55,14 +55,14 @@ bool is_number(const Tree& tree, Tree::Node n) {
 
 using Node = Tree::Node;
 
-// At most `count` nodes that `accept` takes.
+// Skips at most `count` nodes that `accept` accepts.
 template <typename Accept>
 Node take(Node n, Node close, size_t count, Accept accept) {
   while (count-- > 0 && n < close && accept(n)) ++n;
   return n;
 }
 
-Node behind_type_use(const Tree& tree, Node n, Node close) {
+Node after_type_use(const Tree& tree, Node n, Node close) {
   while (n < close && (tree.is_form(n, "type") || tree.is_form(n, "param") || tree.is_form(n, "result")))
     n = tree.next(n);
   return n;
@@ -72,33 +72,33 @@ bool is_memarg(const Tree& tree, Node n) {
   return tree.is_word(n) && (tree.word(n).starts_with("offset=") || tree.word(n).starts_with("align="));
 }
 
-Node behind_memarg(const Tree& tree, Node n, Node close) {
+Node after_memarg(const Tree& tree, Node n, Node close) {
   return take(n, close, 2, [&](Node at) { return is_memarg(tree, at); });
 }
 
-// The nodes from `n` to `close`; counts no further than `most`, since a sequence may go on for long.
+// Counts the nodes from `n` to `close`, up to `most`, since a sequence may be long.
 size_t count_nodes(const Tree& tree, Node n, Node close, size_t most) {
   size_t count = 0;
   for (; n < close && count < most; n = tree.next(n)) ++count;
   return count;
 }
 
-// From `least` to `most` leading indices are immediates. What follows them are operands, of which
-// there are `operands`, unless they come from the stack.
-Node behind_optional(const Tree& tree, Node n, Node close, size_t least, size_t most, size_t operands) {
+// `least` to `most` leading indices are immediates. The nodes after them are operands, `operands` of them, unless
+// they come from the stack.
+Node after_optional(const Tree& tree, Node n, Node close, size_t least, size_t most, size_t operands) {
   const size_t nodes = count_nodes(tree, n, close, most + operands);
   const size_t count = nodes < operands ? most : std::clamp(nodes - operands, least, most);
   return take(n, close, count, [&](Node at) { return is_index(tree, at); });
 }
 
-Node behind_table(const Tree& tree, const Environment& environment, Node n, Node close, size_t operands) {
+Node after_table(const Tree& tree, const Environment& environment, Node n, Node close, size_t operands) {
   if (n < close && tree.is_id(n) && environment.tables.find(tree.word(n)) != wasm::kNoIndex) return n + 1;
-  return behind_optional(tree, n, close, 0, 1, operands);
+  return after_optional(tree, n, close, 0, 1, operands);
 }
 
-// The memory that an access names: by a name that is a memory's; by a number where that is no operand.
-Node behind_memory(const Tree& tree, const Environment& environment, Node n, Node close, bool has_lane,
-                   size_t operands) {
+// The memory of an access: the name of a memory, or a number that is not an operand.
+Node after_memory(const Tree& tree, const Environment& environment, Node n, Node close, bool has_lane,
+                  size_t operands) {
   if (n >= close || !is_index(tree, n)) return n;
   if (tree.is_id(n)) return environment.memories.find(tree.word(n)) == wasm::kNoIndex ? n : n + 1;
   if (n + 1 < close && is_memarg(tree, n + 1)) return n + 1;
@@ -106,7 +106,7 @@ Node behind_memory(const Tree& tree, const Environment& environment, Node n, Nod
     return n + 1 < close && tree.is_integer(n + 1) && count_nodes(tree, n, close, operands + 2) > operands + 1
                ? n + 1
                : n;
-  return behind_optional(tree, n, close, 0, 1, operands);
+  return after_optional(tree, n, close, 0, 1, operands);
 }
 
 size_t lanes_of(std::string_view shape) {
@@ -133,34 +133,34 @@ bool uses_memory(Opcode op) {
   }
 }
 
-Node behind_clauses(const Tree& tree, Node n, Node close) {
+Node after_clauses(const Tree& tree, Node n, Node close) {
   while (n < close && (tree.is_form(n, "catch") || tree.is_form(n, "catch_ref") ||
                        tree.is_form(n, "catch_all") || tree.is_form(n, "catch_all_ref")))
     n = tree.next(n);
   return n;
 }
 
-Node behind_immediates(const Tree& tree, const Environment& environment, Opcode op, Node n, Node close) {
+Node after_immediates(const Tree& tree, const Environment& environment, Opcode op, Node n, Node close) {
   const auto index = [&](Node at) { return is_index(tree, at); };
   const auto number = [&](Node at) { return is_number(tree, at); };
   const auto memory = [&](bool has_lane) {
-    return behind_memory(tree, environment, n, close, has_lane, operands_of(op).size());
+    return after_memory(tree, environment, n, close, has_lane, operands_of(op).size());
   };
   switch (wasm::info(op).immediate) {
     case Immediate::kNone:
-      // `select` with types and `select` without have one mnemonic.
-      return op == Opcode::kSelect ? behind_type_use(tree, n, close) : n;
+      // `select` with and without types has the same mnemonic.
+      return op == Opcode::kSelect ? after_type_use(tree, n, close) : n;
     case Immediate::kMemory: return memory(false);
     case Immediate::kMemoryCopy: {
-      const Node behind = behind_optional(tree, n, close, 0, 2, 3);
-      return behind - n == 2 ? behind : n;
+      const Node after = after_optional(tree, n, close, 0, 2, 3);
+      return after - n == 2 ? after : n;
     }
-    case Immediate::kSelectTypes: return behind_type_use(tree, n, close);
+    case Immediate::kSelectTypes: return after_type_use(tree, n, close);
     case Immediate::kBlock:
-      return behind_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close);
+      return after_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close);
     case Immediate::kTryTable:
-      return behind_clauses(
-          tree, behind_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close),
+      return after_clauses(
+          tree, after_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close),
           close);
     case Immediate::kLabelTable: return take(n, close, SIZE_MAX, index);
     case Immediate::kLabel:
@@ -171,22 +171,22 @@ Node behind_immediates(const Tree& tree, const Environment& environment, Opcode 
     case Immediate::kType:
     case Immediate::kData:
     case Immediate::kElem: return take(n, close, 1, index);
-    case Immediate::kCallIndirect: return behind_type_use(tree, take(n, close, 1, index), close);
+    case Immediate::kCallIndirect: return after_type_use(tree, take(n, close, 1, index), close);
     case Immediate::kTable: {
       const size_t operands = op == Opcode::kTableSize   ? 0
                               : op == Opcode::kTableGet  ? 1
                               : op == Opcode::kTableFill ? 3
                                                          : 2;
-      return behind_table(tree, environment, n, close, operands);
+      return after_table(tree, environment, n, close, operands);
     }
     case Immediate::kMemoryInit:
-    case Immediate::kTableInit: return behind_optional(tree, n, close, 1, 2, 3);
+    case Immediate::kTableInit: return after_optional(tree, n, close, 1, 2, 3);
     case Immediate::kTableCopy: {
-      const Node behind = behind_optional(tree, n, close, 0, 2, 3);
-      return behind - n == 2 ? behind : n;
+      const Node after = after_optional(tree, n, close, 0, 2, 3);
+      return after - n == 2 ? after : n;
     }
-    case Immediate::kMem: return behind_memarg(tree, memory(false), close);
-    case Immediate::kMemLane: return take(behind_memarg(tree, memory(true), close), close, 1, number);
+    case Immediate::kMem: return after_memarg(tree, memory(false), close);
+    case Immediate::kMemLane: return take(after_memarg(tree, memory(true), close), close, 1, number);
     case Immediate::kLane: return take(n, close, 1, number);
     case Immediate::kShuffle: return take(n, close, 16, number);
     case Immediate::kV128:

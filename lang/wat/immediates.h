@@ -1,4 +1,4 @@
-// Where an instruction's immediates end and its operands begin.
+// Finds where an instruction's immediates end and its operands begin.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace membrane::lang {
 
 using Types = std::span<const wasm::ValType>;
 
-// Whether the table of opcodes knows operands and results of `op`; when not, they depend on the
-// module or on the stack.
+// Whether the table of opcodes has the operands and results of `op`; otherwise they depend on the module or on the
+// stack.
 bool has_fixed_signature(wasm::Opcode op);
 Types operands_of(wasm::Opcode op);
 Types results_of(wasm::Opcode op);
@@ -24,12 +24,11 @@ Types results_of(wasm::Opcode op);
 bool uses_memory(wasm::Opcode op);
 
 // The first node in [n, close) that is not a clause of a try_table, (catch …) and its like.
-Tree::Node behind_clauses(const Tree& tree, Tree::Node n, Tree::Node close);
+Tree::Node after_clauses(const Tree& tree, Tree::Node n, Tree::Node close);
 
-// The first node in [n, close) that is not an immediate of `op`, whose mnemonic stands before n.
-// Where an immediate may be left out ((table.get $i)), it is taken for one when it names what the
-// immediate would, or when enough operands follow it.
-Tree::Node behind_immediates(const Tree& tree, const Environment& environment, wasm::Opcode op, Tree::Node n,
-                             Tree::Node close);
+// The first node in [n, close) that is not an immediate of `op`, whose mnemonic is before n. An optional immediate
+// ((table.get $i)) is recognised when it names something of the right kind, or when enough operands follow it.
+Tree::Node after_immediates(const Tree& tree, const Environment& environment, wasm::Opcode op, Tree::Node n,
+                            Tree::Node close);
 
 }  // namespace membrane::lang

@@ -1,5 +1,5 @@
-// The forms that walk over lists and make them, and the one that takes memory, each with what it becomes. docs/wat.md is
-// their reference.
+// The forms that iterate over lists and make them, and the one that allocates memory, each with its expansion. For
+// the reference see docs/wat.md.
 #include <algorithm>
 
 #include "lang/wat/code_walker.h"
@@ -22,7 +22,8 @@ std::string_view function_of(std::string_view word) {
 
 }  // namespace
 
-// (lines text) → (call $list.lines text), and so for each form that is a call of list.*; checked when it can fail
+// (lines text) → (call $list.lines text), and likewise for each form that is a call of list.*; checked if it can
+// fail
 void CodeWalker::function_form(Node form) {
   const Node name = form + 1;
   const Callee callee = resolve_id(function_of(tree_.word(name)));
@@ -62,8 +63,8 @@ void CodeWalker::alloc_form(Node form) {
   writer_.insert(tree_.begin(close), ") (i32.const 4)", tree_.begin(form), tree_.end(form + 1));
 }
 
-// (each $item list body…), (each $item $index list body…). A second name is the index when an expression that leaves a
-// value follows it: the body leaves none.
+// (each $item list body…), (each $item $index list body…). A second name is the index if an expression that leaves a
+// value follows it, since the body leaves none.
 void CodeWalker::each_form(Node form) {
   const Node item = tree_.first(form);
   const Node close = tree_.close(form);
@@ -77,7 +78,7 @@ void CodeWalker::each_form(Node form) {
   const bool has_index = has_item && second < close && tree_.is_id(second) && is_value(second + 1);
   const Node list = has_index ? second + 1 : second;
   const TokenKind kind = list < close ? tree_.kind(list) : TokenKind::kClose;
-  const auto leaves_nothing = [&](Node n) {  // (call …) without a result is of the body already
+  const auto leaves_nothing = [&](Node n) {  // a (call …) without a result belongs to the body
     const Values values = values_of(n);
     return values.known && values.count == 0;
   };
@@ -104,7 +105,7 @@ void CodeWalker::each_form(Node form) {
 
 // (local.set $at list) (drop (call $list.count $at)) (local.set $end …) (local.set $at (i32.add $at 4))
 //   (loop $l (if (i32.lt_u $at $end) (then (local.set $item $at) (local.set $at …) body… (br $l))))
-// in a (block $l.break …) when it is left. Counting is what finds that a text is no list.
+// in a (block $l.break …) when it is left. Counting is what finds that a text is not a list.
 void CodeWalker::write_each(Node form, Node list, bool has_index) {
   const Node item_node = tree_.first(form);
   const Node close = tree_.close(form);
@@ -124,17 +125,17 @@ void CodeWalker::write_each(Node form, Node list, bool has_index) {
   const uint32_t begin = tree_.begin(form);
   const uint32_t blame = tree_.end(item_node);
   const std::string get_at = "(local.get " + at + ")";
-  const std::string behind =  // the string at $at
+  const std::string after =  // the address after the string at $at
       "(i32.add (i32.add " + get_at + " (i32.const 4)) (i32.load " + get_at + "))";
 
   writer_.replace(begin, tree_.begin(list), "(local.set " + at + " ");
   operand(list, ValType::kI32);
-  std::string head = ") (drop (call $list.count " + get_at + ")) (local.set " + end + " " + behind +
+  std::string head = ") (drop (call $list.count " + get_at + ")) (local.set " + end + " " + after +
                      ") (local.set " + at + " (i32.add " + get_at + " (i32.const 4)))";
   if (has_index) head += " " + std::string(setter(index)) + " " + index + " (i32.const -1))";
   if (has_break) head += " (block " + loop_label(number, "each", ".break");
   head += " (loop " + label + " (if (i32.lt_u " + get_at + " (local.get " + end + ")) (then " +
-          std::string(setter(item)) + " " + item + " " + get_at + ") (local.set " + at + " " + behind + ")";
+          std::string(setter(item)) + " " + item + " " + get_at + ") (local.set " + at + " " + after + ")";
   if (has_index)
     head += " " + std::string(setter(index)) + " " + index + " (i32.add " + get(index) + " (i32.const 1)))";
   writer_.insert(tree_.end(list), head, begin, blame);

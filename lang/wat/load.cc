@@ -17,7 +17,7 @@ bool has_exported_memory(const wasm::Module& module) {
   return e != nullptr && e->kind == wasm::ExternKind::kMemory;
 }
 
-// Whether code uses a memory that the module has not.
+// Whether code uses a memory that the module does not have.
 bool lacks_memory(const wasm::Module& module) {
   if (!module.memories.empty()) return false;
   if (!module.datas.empty()) return true;
@@ -29,7 +29,7 @@ bool lacks_memory(const wasm::Module& module) {
   return false;
 }
 
-// Whether a module that parses lacks what its host looks for: the memory's export, an entry.
+// Whether a parsed module lacks what its host looks for: the memory's export, an entry.
 bool lacks_exports(const wasm::Module& module, const HostTable& host) {
   for (const wasm::Import& i : module.imports)
     if (i.kind == wasm::ExternKind::kFunc && host.find(i.module, i.name) != nullptr)
@@ -43,17 +43,17 @@ bool lacks_exports(const wasm::Module& module, const HostTable& host) {
   return false;
 }
 
-// Whether a form stands in the text, as far as the letters behind its parentheses tell. A guess that
-// decides whether to try the text as plain WAT first. It must see what would parse as plain WAT and
-// mean something else: (if $x (then …)), where $x is no label.
+// Whether the text seems to contain a form, judging by the letters after its parentheses. A guess that decides
+// whether to try the text as plain WAT first. It must recognise forms that would parse as plain WAT with another
+// meaning: (if $x (then …)), where $x is not a label.
 bool looks_sugared(std::string_view source) {
   static constexpr std::string_view kSigns[] = {"string", "set ", "while", "for ", "inc ",    "dec ",
                                                 "concat", "char", "break", "if $", "continue"};
   for (size_t at = source.find('('); at != std::string_view::npos; at = source.find('(', at + 1)) {
-    const std::string_view behind = source.substr(at + 1, 8);
-    if (behind.empty() || std::string_view("swfidcb").find(behind[0]) == std::string_view::npos) continue;
+    const std::string_view after = source.substr(at + 1, 8);
+    if (after.empty() || std::string_view("swfidcb").find(after[0]) == std::string_view::npos) continue;
     for (const std::string_view sign : kSigns)
-      if (behind.starts_with(sign)) return true;
+      if (after.starts_with(sign)) return true;
   }
   return false;
 }
@@ -74,7 +74,7 @@ std::expected<LoadedWat, Diagnostics> load_wat(std::string_view source, const Ho
     if (!plain) return std::unexpected(std::move(plain).error());
     return LoadedWat{std::move(*plain), {}};
   }
-  if (!expansion) {  // what parses as it stands is judged by the validator
+  if (!expansion) {  // a text that parses unchanged is left to the validator
     if (plain) return LoadedWat{std::move(*plain), {}};
     return std::unexpected(std::move(expansion).error());
   }

@@ -4,7 +4,7 @@
 //        ▲                                                    │
 //        └──────── to_author(): diagnostics, traps ───────────┘
 //
-// A text without forms is parsed as it stands, which costs nothing more than that.
+// A text without forms is parsed directly, at no extra cost.
 //
 // Threads: a value; the functions are pure.
 #pragma once
@@ -25,7 +25,7 @@ struct LoadedWat {
   Expansion expansion;
 };
 
-// Diagnostics are at places of `source`, whether the preprocessor or the parser found them.
+// Diagnostics have places in `source`, whether they come from the preprocessor or the parser.
 std::expected<LoadedWat, std::vector<Diagnostic>> load_wat(std::string_view source, const HostTable& host);
 
 }  // namespace membrane::lang

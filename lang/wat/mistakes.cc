@@ -1,6 +1,6 @@
-// What authors, above all language models, write where a form or an instruction should stand:
-// words of other languages, calls without `call`, literals of other syntaxes. Each is told what to
-// write instead. What is not known here is left to the parser.
+// What authors, above all language models, write in place of a form or an instruction: words of other languages,
+// calls without `call`, literals of other syntaxes. Each finding says what to write instead. Unknown mistakes are
+// left to the parser.
 #include <algorithm>
 #include <string>
 
@@ -73,7 +73,7 @@ bool CodeWalker::report_foreign_word(Node n) {
                                    [&](const ForeignWord& f) { return f.word == word; });
   if (found == std::end(kForeignWords)) return false;
   if (environment_.has_tags() && (word == "try" || word == "do"))
-    return false;  // older exceptions: the parser's
+    return false;  // legacy exceptions are reported by the parser
   Diagnostic& d =
       report(DiagnosticCode::kForeignWord, n, "`" + std::string(word) + "` is not a word of this language");
   d.found = word;
@@ -82,14 +82,14 @@ bool CodeWalker::report_foreign_word(Node n) {
   return true;
 }
 
-// A form whose head is neither an instruction nor a form of the preprocessor.
+// A form whose head is neither an instruction nor one of the preprocessor's.
 bool CodeWalker::report_mistaken_form(Node form) {
   const Node head = form + 1;
   if (head >= tree_.close(form)) return false;
   std::string_view word = tree_.word(head);
   if (tree_.is_id(head) && find_variable(word) != nullptr && head + 1 == tree_.close(form)) {
     Diagnostic& d =
-        report(DiagnosticCode::kMissingCall, form, "(" + std::string(word) + ") is no instruction");
+        report(DiagnosticCode::kMissingCall, form, "(" + std::string(word) + ") is not an instruction");
     d.found = "(" + std::string(word) + ")";
     d.expected = word;
     d.hint =
@@ -107,12 +107,12 @@ bool CodeWalker::report_mistaken_form(Node form) {
   return true;
 }
 
-// An atom where an instruction or an operand should stand.
+// An atom in place of an instruction or an operand.
 bool CodeWalker::report_mistaken_atom(Node n) {
   const std::string_view word = tree_.word(n);
   if (tree_.is_word(n) && find_form(word) != nullptr) {
     Diagnostic& d =
-        report(DiagnosticCode::kUnfoldedForm, n, "`" + std::string(word) + "` stands without parentheses");
+        report(DiagnosticCode::kUnfoldedForm, n, "`" + std::string(word) + "` is not in parentheses");
     d.found = word;
     d.expected = "(" + std::string(word) + " …)";
     d.hint = "Write (" + std::string(word) + " …).";

@@ -1,5 +1,5 @@
-// Plain WAT passes through the preprocessor unchanged: every valid module of the official suite,
-// and every text that is a module at all does not become something else.
+// Plain WAT passes through the preprocessor unchanged: every valid module of the official suite is unchanged, and no
+// text that parses as a module becomes something else.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -21,7 +21,7 @@ bool is_valid(std::string_view text) {
   return module && wasm::validate(*module, text);
 }
 
-// An entry without an export gets one; that is all that may be added to a plain module.
+// An entry without an export gets one; nothing else may be added to a plain module.
 bool adds_only_the_entry(const Expansion& expansion, std::string_view source) {
   const size_t at = expansion.text.find("\n  (export \"main\" (func $main))");
   if (at == std::string::npos) return false;

@@ -42,8 +42,8 @@ class Expander {
   Writer writer_;
   CodeWalker walker_;
 
-  std::string fields_;         // to be added at the end
-  uint64_t memory_pages_ = 0;  // that the program's own memory needs
+  std::string fields_;         // to append at the end
+  uint64_t memory_pages_ = 0;  // needed by the program's own memory
 };
 
 std::expected<Expansion, Diagnostics> Expander::run() {
@@ -69,7 +69,7 @@ std::expected<Expansion, Diagnostics> Expander::run() {
   return expansion;
 }
 
-// The memory that the code, the host and the literals need, and what the host has to find.
+// The memory that the code, the host and the literals need, and the exports that the host looks for.
 void Expander::plan_memory() {
   const bool is_shared = survey_.uses_host || !strings_.empty();
   const bool is_needed = is_shared || survey_.uses_memory || environment_.has_active_data;
@@ -111,14 +111,14 @@ void Expander::check_size() {
         "the forms expand to more than " + std::to_string(kMaxExpansionBytes >> 20) + " MiB of plain WAT");
 }
 
-// Whether the literals have a place.
+// Whether there is room for the literals.
 void Expander::check_strings() {
   if (strings_.empty()) return;
   if (environment_.unknown_data) {
-    Diagnostic& d =
-        walker_.report(DiagnosticCode::kStringPlacement, *environment_.unknown_data,
-                       "string literals go behind the data segments, and this one's end is not known");
-    d.found = "an offset that is no constant";
+    Diagnostic& d = walker_.report(
+        DiagnosticCode::kStringPlacement, *environment_.unknown_data,
+        "string literals are placed after the data segments, and the end of this one is not known");
+    d.found = "an offset that is not constant";
     d.expected = "(data (i32.const 1024) …)";
   }
   const auto max = environment_.memory_max_pages;
@@ -137,7 +137,7 @@ void Expander::write_fields() {
   const Tree::Node first = environment_.fields_begin;
   const Tree::Node close = environment_.fields_end;
   const bool in_module = tree_.kind(close) == wasm::TokenKind::kClose;
-  // Without a module around them the fields end the text, maybe in a comment: right behind the last.
+  // Without a module around them the fields end the text, perhaps with a comment: right after the last one.
   const uint32_t at = in_module ? tree_.begin(close) : close == 0 ? 0 : tree_.end(close - 1);
   writer_.insert(at, fields_, tree_.begin(first), tree_.end(first));
 }

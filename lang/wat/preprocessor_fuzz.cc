@@ -1,4 +1,4 @@
-// Any text is expanded or refused, and an expansion has nothing left to expand.
+// Any text is expanded or refused, and an expansion has no forms left.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = membrane::lang::expand(expansion->text, fuzz_host());
     if (!again || again->changed) std::abort();
   }
-  // Whatever it is, each finding lies in the text.
+  // In any case, each finding is inside the text.
   const auto loaded = membrane::lang::load_wat(source, fuzz_host());
   if (!loaded) {
     if (loaded.error().empty()) std::abort();

@@ -30,7 +30,7 @@ std::expected<LoadedWat, std::vector<Diagnostic>> compile(std::string_view sourc
   return loaded;
 }
 
-// White space is the writer's business, not the test's.
+// Ignores differences in white space.
 std::string squeeze(std::string_view text) {
   std::string out;
   bool in_string = false;
@@ -313,7 +313,7 @@ TEST(Expand, WritesCharactersAsTheirNumbers) {
 
 constexpr std::string_view kFail = "(import \"membrane\" \"fail\" (func $membrane.fail (param i32 i32 i32)))";
 
-// Between the function's head and what is added behind it.
+// The text between the function's head and what is added after it.
 std::string checked(std::string_view code) {
   std::string text = expanded("(func (export \"main\")\n" + std::string(code) + ")");
   const size_t head = text.find("(local $membrane.errno i32)");
@@ -399,7 +399,7 @@ TEST(Expand, KeepsEveryLineWhereItWas) {
   EXPECT_EQ(locate(expansion->text, static_cast<uint32_t>(drop)).line, 9u);
 }
 
-// The instructions of the module point at what the author wrote.
+// The instructions of the module map to the author's text.
 TEST(Compile, MapsInstructionsToTheAuthorsText) {
   constexpr std::string_view kSource =
       "(func $main (result i32)\n  (set $x 4)\n  (i32.div_s $x\n    (call $str.length (call $http.get! "

@@ -1,7 +1,7 @@
-// The interned string literals of a program, laid out as the data segment that holds them.
+// The interned string literals of a program, laid out as a data segment.
 //
-// A string in memory is its length in bytes as a u32, little endian, and then the bytes; each
-// begins at a multiple of 4. Equal literals share one address.
+// In memory a string is its length in bytes as a u32, little endian, followed by the bytes; each begins at a
+// multiple of 4. Equal literals share one address.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace membrane::lang {
 
 class StringPool {
  public:
-  // The first address that strings may take.
+  // The first address available for strings.
   void set_base(uint32_t base) { base_ = (base + 3) & ~3u; }
   uint32_t intern(std::string_view bytes) {
     const auto [entry, is_new] = offsets_.try_emplace(std::string(bytes), 0);

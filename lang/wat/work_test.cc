@@ -1,4 +1,5 @@
-// What the preprocessor does is in proportion to the text: sizes of what it makes are counted, no time is measured.
+// The preprocessor's work is proportional to the text: the tests count the sizes of its results, and measure no
+// time.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -48,11 +49,12 @@ TEST(Work, AnExpansionIsBounded) {
 TEST(Work, AConcatenationIsBounded) {
   const auto findings = findings_of("(module (func (drop (concat" + repeated(100'000, " \"\"") + "))))");
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].code, DiagnosticCode::kNestingTooDeep);  // each part is a call around those before it
+  EXPECT_EQ(findings[0].code,
+            DiagnosticCode::kNestingTooDeep);  // each part is a call around the previous ones
 }
 
 TEST(Work, FunctionsOfOneTypeShareIt) {
-  // A copy for each would be 4 KB each.
+  // A copy for each would take 4 KB each.
   const auto loaded = load_program("(module (type (func (param" + repeated(1000, " i32") + ")))" +
                                    repeated(20'000, "(func (type 0))") + "(func (set $x 1)))");
   ASSERT_TRUE(loaded);

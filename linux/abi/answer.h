@@ -1,4 +1,4 @@
-// What a system call answers, inside the kernel of the linux kind: a value, or an error number of Linux (<cerrno>).
+// The result of a system call inside the linux kind's kernel: a value, or a Linux error number (<cerrno>).
 #pragma once
 
 #include <cerrno>
@@ -13,7 +13,7 @@ namespace membrane::linux {
 template <typename T>
 using Try = std::expected<T, int>;
 using Done = std::expected<void, int>;
-// MEMBRANE_TRY and MEMBRANE_ASSIGN of base/result.h take them as they take a Result.
+// MEMBRANE_TRY and MEMBRANE_ASSIGN of base/result.h accept these as they accept a Result.
 
 [[nodiscard]] inline std::unexpected<int> err(int number) { return std::unexpected(number); }
 

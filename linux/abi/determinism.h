@@ -1,4 +1,4 @@
-// What makes a sandbox's runs the same: where its clock begins, and what its random numbers come from.
+// What makes a sandbox's runs repeatable: the start of its clock and the seed of its random numbers.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace membrane::linux {
 
 struct Determinism {
-  int64_t start_ms = 946'684'800'000;  // of the virtual clock, since 1970; as policy::TimeGrant has it
-  uint64_t seed = 0;                   // of all random numbers
+  int64_t start_ms = 946'684'800'000;  // start of the virtual clock, since 1970; as in policy::TimeGrant
+  uint64_t seed = 0;                   // for all random numbers
   bool operator==(const Determinism&) const = default;
 };
 

@@ -1,6 +1,6 @@
-// Where a sandbox's random bytes come from: the host, or a stream of a seed, which is the same in every run.
+// The source of a sandbox's random bytes: the host, or a seeded stream that is the same in every run.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ class Entropy {
  public:
   Entropy() = default;  // the host's
   explicit Entropy(uint64_t seed) : stream_(RandomStream(RandomStream::key_of(seed))) {}
-  // False when the host gives none.
+  // False when the host provides none.
   [[nodiscard]] bool fill(std::span<std::byte> bytes);
-  // The stream as it stands; nullptr for the host's.
+  // The stream in its current state; nullptr for the host's entropy.
   [[nodiscard]] const RandomStream* stream() const { return stream_ ? &*stream_ : nullptr; }
   void go_on_from(const RandomStream& stream) { stream_ = stream; }
 

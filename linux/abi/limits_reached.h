@@ -1,4 +1,4 @@
-// How often a sandbox has come to each of its limits: what was refused, or ended, because of it.
+// How often a sandbox has hit each of its limits: what was refused or ended because of it.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 namespace membrane::linux {
 
 struct LimitsReached {
-  uint64_t memory = 0;  // processes that were ended
-  uint64_t tasks = 0;   // processes and threads that were not made
-  uint64_t disk = 0;    // writes and new files that found no room
-  uint64_t cpu = 0;     // 1: all processes were ended, and none begins any more
+  uint64_t memory = 0;  // processes that were killed
+  uint64_t tasks = 0;   // processes and threads that were refused
+  uint64_t disk = 0;    // writes and new files for which there was no room
+  uint64_t cpu = 0;     // 1: all processes were killed, and none can start
 
   friend bool operator==(const LimitsReached&, const LimitsReached&) = default;
 };

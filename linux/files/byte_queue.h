@@ -1,5 +1,6 @@
-// Bytes on their way from a writer to a reader: in pipes, sockets, terminals. How many there may be is the owner's to say.
-// Threads: the owner's.
+// Bytes on their way from a writer to a reader, in pipes, sockets and terminals. The owner limits how many
+// there are.
+// Threads: the owner's thread.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +26,13 @@ class ByteQueue {
   // Moves up to `most` bytes from the buffer to the end, or from the front to the buffer. Errors: EFAULT when not one moved.
   Try<size_t> take_from(Buffer& buffer, size_t most);
   Try<size_t> give_to(Buffer& buffer, size_t most);
-  // As give_to(), but they stay.
+  // Like give_to(), but the bytes stay in the queue.
   Try<size_t> show_to(Buffer& buffer, size_t most) const;
 
  private:
   void compact();
   std::vector<std::byte> bytes_;
-  size_t head_ = 0;  // of bytes_: what is before it has been read
+  size_t head_ = 0;  // in bytes_: the bytes before it have been read
 };
 
 }  // namespace membrane::linux

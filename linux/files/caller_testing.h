@@ -1,4 +1,4 @@
-// A caller for tests of files: a process with a little memory, which notes the signals that it is sent.
+// A caller for tests of files: a process with a little memory that records the signals sent to it.
 #pragma once
 
 #include <cstring>
@@ -16,7 +16,7 @@ namespace membrane::linux {
 
 class FakeCaller : public Caller {
  public:
-  static constexpr uint64_t kMemory = 0x10000;  // where its memory begins
+  static constexpr uint64_t kMemory = 0x10000;  // the start of its memory
   std::vector<std::byte> memory = std::vector<std::byte>(65536);
   Credentials who = {};
   int process = 100, group = 100, its_session = 100;
@@ -68,7 +68,7 @@ inline Try<size_t> write_text(File& file, Caller& caller, std::string_view text)
   MemorySource source(text);
   return file.write(caller, source);
 }
-// What one read gives; "error N" for an error.
+// The result of one read; "error N" for an error.
 inline std::string read_text(File& file, Caller& caller, size_t most = 65536) {
   std::string text(most, '\0');
   MemoryTarget target(std::as_writable_bytes(std::span(text)));
@@ -78,17 +78,17 @@ inline std::string read_text(File& file, Caller& caller, size_t most = 65536) {
   return text;
 }
 
-// Notes what the processes of a kernel are sent.
+// Records what the processes of a kernel are sent.
 class FakeJobs final : public Jobs {
  public:
-  std::vector<std::pair<int, int>> group_signals, process_signals;  // to whom, signal
+  std::vector<std::pair<int, int>> group_signals, process_signals;  // receiver, signal
   std::vector<int> lost;                                            // sessions
   void signal_group(int group, int signal) override { group_signals.emplace_back(group, signal); }
   void signal_process(int process, int signal) override { process_signals.emplace_back(process, signal); }
   void lose_terminal(int session) override { lost.push_back(session); }
 };
 
-// Clocks that stand still until they are told, and what is due then.
+// Clocks that stand still until a test advances them, and the timers that are then due.
 class FakeTimers final : public Timers {
  public:
   int64_t now_ns = 1'000'000'000;
@@ -105,7 +105,7 @@ class FakeTimers final : public Timers {
     for (const auto& [alive, act] : timers_) count += alive.expired() ? 0 : 1;
     return count;
   }
-  // All timers act, whatever their time: those who set them look at the clock.
+  // Every timer acts, whatever its time: its setters look at the clock.
   void advance(int64_t by_ns) {
     now_ns += by_ns;
     for (auto& [alive, act] : std::exchange(timers_, {}))

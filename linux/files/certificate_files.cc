@@ -7,7 +7,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr size_t kMostFileBytes = 4u << 20;
-constexpr size_t kMostNames = 6;  // of the paths that are looked for
+constexpr size_t kMostNames = 6;  // in the paths to match
 
 // The directories above the file are those of the package.
 constexpr std::array<std::string_view, 4> kOfPackages = {"/certifi/cacert.pem", "/botocore/cacert.pem",

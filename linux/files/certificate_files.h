@@ -1,8 +1,9 @@
-// The files in which images have the certificates that their programs trust. Where the sandbox's network has a certificate of its own
-// (network.h), whoever opens one of them to read finds it after the others; the file itself stays as it is, so that neither the image
-// nor what is kept of the sandbox, compared or written has it.
+// The files in which images keep the certificates that their programs trust. Where the sandbox's network has
+// a certificate of its own (network.h), a program that opens one of these files for reading finds that
+// certificate after the others. The file itself does not change, so neither the image nor a snapshot,
+// comparison or write of the sandbox contains it.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <array>
@@ -24,10 +25,12 @@ inline constexpr std::array<std::string_view, 7> kCertificateFiles = {
     "/etc/ssl/cert.pem",
 };
 
-// Whether the file, as it was reached, is one of them, in whatever root, or one that a package for Python or Perl brings.
+// Whether the file is one of these, under whatever root it was reached, or one that a Python or Perl package
+// brings.
 bool is_certificate_file(const Location& location);
-// Its bytes and the certificate after them, as a file without a name in the tree of a directory, which is charged as any other and seen
-// as the file itself. Errors: ENOSPC; EFBIG for what is too long to be a list of certificates.
+// The file's bytes followed by the certificate, as a nameless file in the tree of a directory, charged like
+// any other and shown as the original file. Errors: ENOSPC; EFBIG for a file that is too long to be a list of
+// certificates.
 Try<NodeRef> with_certificate(const NodeRef& file, Node& directory, std::string_view certificate);
 // The same as text. Errors: EFBIG.
 Try<std::string> text_with_certificate(Node& file, std::string_view certificate);

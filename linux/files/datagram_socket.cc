@@ -8,7 +8,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr size_t kMostOfInternet = 65507;
-constexpr size_t kMostWaiting = 512;  // packets of one receiver
+constexpr size_t kMostWaiting = 512;  // packets for one receiver
 
 bool is_full(const SocketEnd& end, size_t size) {
   return end.packets.size() >= kMostWaiting || size + Packet::kOverhead > end.room();
@@ -160,7 +160,7 @@ void DatagramSocket::send_inet(Packet packet, const End& receiver, const InetAdd
     if (const auto answer = end_->space->network->answer(to, packet.bytes)) return take_answer(*answer, to);
   }
   if (receiver == nullptr) {
-    // As the message of ICMP says that comes back.
+    // Reports what an ICMP message would report.
     if (is_connected_) end_->error = ECONNREFUSED;
     return;
   }

@@ -13,14 +13,14 @@ bool has(const Entries& entries, int descriptor) {
          entries[static_cast<size_t>(descriptor)].file != nullptr;
 }
 
-// Free ones at the end are not kept.
+// Free entries at the end are removed.
 void trim(Entries& entries) {
   while (!entries.empty() && entries.back().file == nullptr) entries.pop_back();
 }
 
 }  // namespace
 
-// Empties an entry. What the process has locked of the file is free.
+// Empties an entry. The process's locks on the file are released.
 FileRef Descriptors::let_go(Entry& entry) {
   FileRef file = std::move(entry.file);
   entry = {};

@@ -1,4 +1,4 @@
-// The table of open files of a process: descriptor numbers to descriptions. Threads: the kernel's one.
+// The table of open files of a process: descriptor numbers to descriptions. Threads: the kernel's thread.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,23 @@ class Descriptors {
 
   // Errors: EBADF.
   [[nodiscard]] Try<FileRef> get(int descriptor) const;
-  // The lowest free one, not below `from`. Errors: EMFILE when that is `limit` or more.
+  // Returns the lowest free number that is at least `from`. Errors: EMFILE when that is `limit` or more.
   Try<int> add(FileRef file, bool closes_on_exec, uint64_t limit, int from = 0);
-  // Replaces what is there, which is given back for its close. Errors: EBADF for one that is `limit` or more.
+  // Replaces the descriptor's file and returns the previous one, which the caller closes. Errors: EBADF for a
+  // number that is `limit` or more.
   Try<FileRef> set(int descriptor, FileRef file, bool closes_on_exec, uint64_t limit);
   Try<FileRef> remove(int descriptor);
   [[nodiscard]] Try<bool> closes_on_exec(int descriptor) const;
   Done set_closes_on_exec(int descriptor, bool closes);
   [[nodiscard]] std::shared_ptr<Descriptors> copy() const;
-  // What was closed, for its close.
+  // Returns the removed files, which the caller closes.
   std::vector<FileRef> remove_for_exec();
   std::vector<FileRef> remove_all();
   std::vector<FileRef> remove_range(uint32_t first, uint32_t last);
   [[nodiscard]] std::vector<int> numbers() const;
 
-  // The process's record locks of a node (locks.h): they go when any descriptor of the node is closed, and are not copied.
+  // The process's record locks of a node (locks.h): released when any descriptor of the node is closed, and
+  // not copied.
   [[nodiscard]] bool has_locks(const Node& node) const { return locks_.contains(&node); }
   void keep_locks(const Node& node, std::shared_ptr<void> locks) { locks_[&node] = std::move(locks); }
 

@@ -42,7 +42,7 @@ class MemoryDevice final : public File {
   Try<uint64_t> seek(int64_t, int) override { return 0; }
   bool can_poll() override { return is_random(); }
   Try<Backing> mapping(uint64_t, uint64_t, bool is_shared, int) override {
-    // Shared zeros would be a memory file of their own; programs map anonymous memory for that.
+    // Shared zeros would need a memory file of their own; programs map anonymous memory for that.
     if (number_ != kZeroDevice || is_shared) return err(ENODEV);
     return Backing{};
   }

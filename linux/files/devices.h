@@ -1,5 +1,6 @@
-// Character devices, by number: /dev/null and its like, /dev/tty. File systems ask Devices when a node of type S_IFCHR is opened.
-// Threads: the kernel's one.
+// Character devices by number: /dev/null and the like, /dev/tty. File systems ask Devices when a node of type
+// S_IFCHR is opened.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 
 namespace membrane::linux {
 
-// The number of a device with a small major and minor, as makedev() has it.
+// The number of a device with a small major and minor, as in makedev().
 constexpr uint64_t device_number(uint32_t major, uint32_t minor) { return (uint64_t{major} << 8) | minor; }
 constexpr uint64_t kNullDevice = device_number(1, 3), kZeroDevice = device_number(1, 5),
                    kFullDevice = device_number(1, 7), kRandomDevice = device_number(1, 8),
@@ -20,7 +21,7 @@ constexpr uint64_t kNullDevice = device_number(1, 3), kZeroDevice = device_numbe
 class Devices {
  public:
   using Opener = std::function<Try<FileRef>(Caller&, const NodeRef&, int flags)>;
-  // With those of this file: null, zero, full, random, urandom, tty.
+  // Includes the devices of this file: null, zero, full, random, urandom, tty.
   explicit Devices(const std::shared_ptr<Entropy>& entropy = std::make_shared<Entropy>());
   void add(uint64_t number, Opener opener) { openers_[number] = std::move(opener); }
   // Errors: ENXIO for a number that no device has.

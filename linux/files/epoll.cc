@@ -42,7 +42,7 @@ class EpollFile::Entry final : public Waiter {
   const Key key;
   const std::weak_ptr<File> file;
   epoll_event event = {};
-  bool is_disabled = false;  // by EPOLLONESHOT, until it is modified
+  bool is_disabled = false;  // by EPOLLONESHOT, until the entry is modified
   bool is_marked = false;
   std::list<Entry*>::iterator at;  // in marked_
 };
@@ -91,7 +91,7 @@ short EpollFile::ready() {
 
 size_t EpollFile::collect(std::span<epoll_event> events) {
   size_t count = 0;
-  std::vector<Entry*> again;  // level-triggered ones stay marked, after the others
+  std::vector<Entry*> again;  // level-triggered entries stay marked, after the others
   while (count < events.size() && !marked_.empty()) {
     Entry& entry = *marked_.front();
     const uint32_t ready = look_at(entry);
@@ -112,7 +112,8 @@ size_t EpollFile::collect(std::span<epoll_event> events) {
 
 // -- entries
 
-// The longest way from this one up to an instance that nobody watches. There are no circles, and no way is longer than kMostDepth.
+// The longest path from this instance up to one that nobody watches. There are no cycles, and no path is
+// longer than kMostDepth.
 int EpollFile::depth_above() const {
   int depth = 0;
   for (std::set<const EpollFile*> level = {this}; depth <= kMostDepth; ++depth) {
@@ -155,7 +156,7 @@ Done EpollFile::add(int descriptor, const FileRef& file, const epoll_event& even
   auto& entry = entries_[key] = std::make_unique<Entry>(*this, key, file);
   entry->event = event;
   file->join(*entry);
-  mark(*entry);  // it is looked at when someone asks
+  mark(*entry);  // checked on demand
   return {};
 }
 

@@ -1,10 +1,12 @@
-// epoll: many files are waited for at once, and only those are looked at that were woken.
+// epoll: waits for many files at once and inspects only those that were woken.
 //
-// Each watched file has a waiter in the file's queues. When one is woken, its entry is marked, and the queue of the epoll instance is
-// woken; a marked entry wakes no one again until collect() or ready() has found that its file is not ready, or has told of it. So one
-// wake costs no more than the entries that it marks, through all instances that watch each other; how deep they may is limited.
+// Each watched file has a waiter in the file's queues. Waking it marks its entry and wakes the queue of the
+// epoll instance. A marked entry causes no further wakes until collect() or ready() has found that its file
+// is not ready, or has reported it. So one wake costs no more than the entries that it marks, through all
+// instances that watch each other; the depth of such nesting is limited.
 //
-// A file is not kept by those who watch it: its entry ends with its last descriptor. Threads: the kernel's one.
+// An instance does not keep the files that it watches alive: an entry ends with the file's last descriptor.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <sys/epoll.h>
@@ -32,17 +34,19 @@ class EpollFile final : public File {
   void join(Waiter& waiter) override { waiter.join(changed_); }
   bool can_poll() override { return true; }
 
-  // epoll_ctl(). An entry is known by descriptor and file. `event.events` may have EPOLLET, EPOLLONESHOT; EPOLLEXCLUSIVE (all are woken
-  // none the less) and EPOLLWAKEUP are taken and mean nothing. Errors: EEXIST, ENOENT, EPERM for a file that cannot be polled, EINVAL for the
-  // instance itself, ELOOP, ENOSPC.
+  // epoll_ctl(). A descriptor and file identify an entry. `event.events` may contain EPOLLET and
+  // EPOLLONESHOT; EPOLLEXCLUSIVE (all watchers are woken nonetheless) and EPOLLWAKEUP are accepted and
+  // ignored. Errors: EEXIST, ENOENT, EPERM for a file that cannot be polled, EINVAL for the instance itself,
+  // ELOOP, ENOSPC.
   Done add(int descriptor, const FileRef& file, const epoll_event& event);
   Done modify(int descriptor, const FileRef& file, const epoll_event& event);
   Done remove(int descriptor, const FileRef& file);
 
-  // epoll_wait(): what is ready, up to the size of `events`; gives how many. Files that have been told of come last the next time.
+  // epoll_wait(): stores the ready events, up to the size of `events`, and returns their number. Files that
+  // were reported come last the next time.
   size_t collect(std::span<epoll_event> events);
 
-  // All that it watches, for keeping it; and another one that watches that. Errors: those of add().
+  // Lists everything that the instance watches, so that it can be saved and restored. Errors: those of add().
   struct Watched {
     int descriptor = -1;
     FileRef file;
@@ -60,14 +64,14 @@ class EpollFile final : public File {
   void mark(Entry& entry);
   void unmark(Entry& entry);
   void erase(Entry& entry);
-  // What is ready of it; 0 also when the file is gone, and the entry then, too.
+  // The file's ready events; 0 also when the file is closed, in which case the entry is removed too.
   uint32_t look_at(Entry& entry);
 
   const NodeRef node_;
   std::vector<EpollFile*> watched_by_, watched_;  // once for each entry
   WaitQueue changed_;
   std::list<Entry*> marked_;
-  std::map<Key, std::unique_ptr<Entry>> entries_;  // goes first: entries leave queues, and marked_
+  std::map<Key, std::unique_ptr<Entry>> entries_;  // destroyed first: entries leave queues and marked_
 };
 
 // `flags`: EPOLL_CLOEXEC, which is the descriptor's. Errors: EINVAL.

@@ -163,7 +163,7 @@ TEST(Epoll, RefusesCirclesAndDepth) {
   EXPECT_TRUE(chain.front()->add(9, chain.back(), wanted(EPOLLIN)));
 }
 
-// Two instances of each level watch both of the level below: 2^depth ways, but each entry is marked once.
+// Two instances of each level watch both of the level below: 2^depth paths, but each entry is marked once.
 TEST(Epoll, MarksEachEntryOnceForAWake) {
   FakeCaller caller;
   auto file = make_event_file(0, 0).value();

@@ -1,4 +1,4 @@
-// eventfd: a counter that can be waited for. Threads: the kernel's one.
+// eventfd: a counter that callers can wait for. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/files/file.h"
@@ -9,7 +9,7 @@ class EventFile final : public File {
  public:
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return "anon_inode:[eventfd]"; }
-  // Errors: EINVAL for fewer than 8 bytes; EAGAIN for reading 0, and for writing what would not fit.
+  // Errors: EINVAL for fewer than 8 bytes; EAGAIN when reading 0, and when a write would overflow.
   Try<size_t> read(Caller& caller, Buffer& to) override;
   Try<size_t> write(Caller& caller, Buffer& from) override;
   short ready() override;

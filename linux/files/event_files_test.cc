@@ -1,4 +1,4 @@
-// eventfd, timerfd, signalfd, pidfd: files that only tell that something has happened.
+// eventfd, timerfd, signalfd, pidfd: files that only report events.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

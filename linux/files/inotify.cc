@@ -25,7 +25,7 @@ void Watches::announce(const Node& node, uint32_t mask, std::string_view name, u
   if (!notices_.empty() && !name.empty()) notify(node, mask);
   const auto found = by_node_.find(&node);
   if (found == by_node_.end()) return;
-  // A copy: telling may end a watch.
+  // A copy, since notifying may end a watch.
   for (InotifyFile* file : std::vector(found->second)) file->tell(node, mask, name, cookie);
 }
 
@@ -57,7 +57,7 @@ void InotifyFile::queue(Event event) {
   changed_.wake();
 }
 
-// Of what happens in a directory. Telling only sends a signal.
+// For events in a directory. The callback only sends a signal.
 void Watches::notify(const Node& node, uint32_t mask) {
   std::erase_if(notices_, [&](const Notice& each) {
     const FileRef directory = each.directory.lock();

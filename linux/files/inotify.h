@@ -1,5 +1,5 @@
-// inotify: programs are told what happens to files. System calls that change or use a node announce it; the files of those who watch
-// it queue what they are told. Threads: the kernel's one.
+// inotify: notifies programs of what happens to files. System calls that change or use a node announce it;
+// the files of its watchers queue the events. Threads: the kernel's thread.
 #pragma once
 
 #include <deque>
@@ -16,22 +16,24 @@ namespace membrane::linux {
 
 class InotifyFile;
 
-// All watches of a kernel. They keep their nodes.
+// All watches of a kernel. They keep their nodes alive.
 class Watches {
  public:
   static constexpr size_t kMostFiles = 128, kMostWatches = 65536, kMostNotices = 256;
 
-  // `mask`: one of IN_ACCESS, IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE…, and IN_ISDIR for what happens to a directory. `name` is that in
-  // the node, when it is a directory and something happens in it. `cookie` joins the two halves of a move. After IN_DELETE_SELF and
-  // IN_UNMOUNT nothing watches the node any more.
+  // `mask`: one of IN_ACCESS, IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE…, plus IN_ISDIR for an event of a
+  // directory. If `node` is a directory and the event happened in it, `name` is the entry's name. `cookie`
+  // joins the two halves of a move. After IN_DELETE_SELF and IN_UNMOUNT nothing watches the node any more.
   void announce(const Node& node, uint32_t mask, std::string_view name = {}, uint32_t cookie = 0);
-  // What happens to a file: its directory (nullptr when it is not known) is told with its name, then the file.
+  // An event of a file: announces it to the watchers of its directory (nullptr when unknown) with the file's
+  // name, then to the watchers of the file.
   void announce_both(const Node* directory, std::string_view name, const Node& node, uint32_t mask);
   [[nodiscard]] uint32_t next_cookie() { return ++last_cookie_; }
   [[nodiscard]] bool is_empty() const { return by_node_.empty() && notices_.empty(); }
 
-  // F_NOTIFY: `tell` is called when one of `mask` happens in the open directory, once, or each time. It replaces that of the same file and
-  // process; a mask of 0 only takes that away. It goes with the file. Errors: ENOSPC.
+  // F_NOTIFY: calls `tell` when an event of `mask` happens in the open directory, once or each time. This
+  // replaces the notice of the same file and process; a mask of 0 only removes it. The notice ends with the
+  // file. Errors: ENOSPC.
   Done set_notice(const FileRef& directory, int process, uint32_t mask, bool is_once,
                   std::function<void()> tell);
 
@@ -66,8 +68,9 @@ class InotifyFile final : public File {
   bool can_poll() override { return true; }
   Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument) override;
 
-  // The number of the watch: the one that there is, when the node is watched already. `mask` is that of inotify_add_watch(); the caller
-  // has followed the path as IN_DONT_FOLLOW and IN_ONLYDIR ask. Errors: EINVAL, EEXIST, ENOSPC.
+  // Returns the number of the watch: the existing one if the node is watched already. `mask` is that of
+  // inotify_add_watch(); the caller has followed the path as IN_DONT_FOLLOW and IN_ONLYDIR demand. Errors:
+  // EINVAL, EEXIST, ENOSPC.
   Try<int> add_watch(const NodeRef& node, uint32_t mask);
   Done remove_watch(int watch);  // EINVAL
 

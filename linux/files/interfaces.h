@@ -1,5 +1,5 @@
-// The network interfaces of a sandbox, as its programs are told: the loopback, and with a network (network.h) one more, which has the
-// address that programs take for the sandbox's own. Nothing can be changed in them. Threads: any.
+// The network interfaces of a sandbox as its programs see them: the loopback and, with a network (network.h),
+// one more whose address programs take to be the sandbox's own. None of them can be changed. Threads: any.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@ namespace membrane::linux {
 struct Interface {
   int index = 0;
   std::string_view name;
-  uint32_t flags = 0;     // IFF_…, as netlink tells them
+  uint32_t flags = 0;     // IFF_…, as netlink reports them
   uint16_t hardware = 0;  // ARPHRD_…
   uint32_t mtu = 0;
   std::array<uint8_t, 6> hardware_address = {}, hardware_broadcast = {};
-  std::array<uint8_t, 4> address = {}, broadcast = {};  // of IPv4; a broadcast of zeros: none
+  std::array<uint8_t, 4> address = {}, broadcast = {};  // IPv4; a broadcast of zeros: none
   uint8_t prefix = 0;
   bool has_loopback_v6 = false;  // ::1
   [[nodiscard]] bool is_loopback() const { return has_loopback_v6; }
@@ -31,7 +31,8 @@ std::span<const Interface> interfaces(const Network* network);
 const Interface* find_interface(const Network* network, int index);
 const Interface* find_interface(const Network* network, std::string_view name);
 
-// SIOCGIFCONF and its like. Requests that would change an interface are EPERM. Errors: ENOTTY, ENODEV, EFAULT, EADDRNOTAVAIL.
+// SIOCGIFCONF and the like. Requests that would change an interface are EPERM. Errors: ENOTTY, ENODEV,
+// EFAULT, EADDRNOTAVAIL.
 Try<int64_t> interface_request(Caller& caller, const Network* network, bool is_inet, uint64_t request,
                                uint64_t argument);
 

@@ -10,7 +10,7 @@ namespace {
 
 bool is_control(uint8_t c) { return c < 0x20 || c == 0x7f; }
 
-// Of Latin-1, as Linux has it.
+// Of Latin-1, as in Linux.
 bool is_alphanumeric(uint8_t c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
          (c >= 0xc0 && c != 0xd7 && c != 0xf7);
@@ -50,7 +50,7 @@ size_t LineDiscipline::receive(std::span<const std::byte> bytes) {
   size_t count = 0;
   for (const std::byte byte : bytes) {
     if (!has_input_room()) break;
-    // A line that is too long loses its last character to the next one, so that it can be ended.
+    // A line that is too long gives up its last character to the next one, so that it can be ended.
     if (input_.size() >= kMostInput) input_.drop_last(1);
     receive_one(static_cast<uint8_t>(byte));
     ++count;
@@ -71,7 +71,8 @@ void LineDiscipline::receive_one(uint8_t c) {
   }
 }
 
-// Whether it may be more than itself in these modes. What is not is echoed as it is: a newline in raw mode, as ^J.
+// Whether the character may need special treatment in these modes. Others are echoed as they are: a newline
+// in raw mode, as ^J.
 bool LineDiscipline::is_special(uint8_t c) const {
   if (c == '\r') return (modes_.input & (IGNCR | ICRNL)) != 0;
   if (c == '\n' && ((modes_.input & INLCR) != 0 || has(ICANON))) return true;
@@ -201,7 +202,7 @@ void LineDiscipline::echo_erased(uint8_t c) {
   }
 }
 
-// Back over a tab: as many cells as it had, from what is before it in the line.
+// Back over a tab: as many cells as it took, which follows from the line before it.
 void LineDiscipline::echo_erased_tab() {
   uint32_t cells = 0;
   bool follows_tab = false;

@@ -1,6 +1,7 @@
-// What a terminal does to bytes on their way: input becomes lines that can be edited, is echoed, and raises signals; output gets its
-// carriage returns. As N_TTY of Linux does it; but output is never stopped (IXON swallows its two characters), and PARMRK is ignored.
-// Every step is a loop over the bytes that it is given and the line that is edited, which has a limit. Threads: the owner's.
+// What a terminal does to bytes on their way: input is collected into editable lines, echoed, and turned into
+// signals; output gets its carriage returns. This follows Linux's N_TTY, except that output is never stopped
+// (IXON swallows its two characters) and PARMRK is ignored. Every step is a loop over the bytes given to it
+// and the line being edited, whose length is limited. Threads: the owner's thread.
 #pragma once
 
 #include <array>
@@ -27,22 +28,22 @@ static_assert(sizeof(TerminalModes) == 36);
 
 class LineDiscipline {
  public:
-  static constexpr size_t kMostInput = 4096;    // bytes that are kept for the reader
-  static constexpr size_t kMostOutput = 16384;  // that are kept for the master
+  static constexpr size_t kMostInput = 4096;    // bytes kept for the reader
+  static constexpr size_t kMostOutput = 16384;  // bytes kept for the master
 
-  // `raise` is told SIGINT, SIGQUIT, SIGTSTP as they are typed.
+  // Calls `raise` with SIGINT, SIGQUIT or SIGTSTP when one is typed.
   explicit LineDiscipline(std::function<void(int)> raise) : raise_(std::move(raise)) {}
 
   [[nodiscard]] const TerminalModes& modes() const { return modes_; }
   void set_modes(const TerminalModes& modes);
 
   // -- the keyboard
-  // Gives how many bytes it took: fewer when readers must make room first.
+  // Returns how many bytes it took: fewer when readers must make room first.
   size_t receive(std::span<const std::byte> bytes);
   [[nodiscard]] bool has_input_room() const;
 
   // -- readers
-  // Errors: EAGAIN when there is nothing, or, unless `takes_what_is_there`, fewer than VMIN wants.
+  // Errors: EAGAIN when there is nothing or, unless `takes_what_is_there`, less than VMIN requires.
   Try<size_t> read(Buffer& to, bool takes_what_is_there);
   [[nodiscard]] bool is_readable() const;
   [[nodiscard]] size_t readable_bytes() const;
@@ -58,7 +59,7 @@ class LineDiscipline {
   friend class FileState;  // linux/kept/file_state.h
   struct LineEnd {
     uint64_t end = 0;        // counted over all input ever: the first byte after the line
-    bool is_marker = false;  // the last byte is VEOF's, which is not read
+    bool is_marker = false;  // the last byte is VEOF, which readers do not get
   };
   [[nodiscard]] bool has(uint32_t flag) const { return (modes_.local & flag) != 0; }
   [[nodiscard]] bool is_char(uint8_t c, int which) const { return c != 0 && c == modes_.characters[which]; }
@@ -81,20 +82,20 @@ class LineDiscipline {
   void echo_erased(uint8_t c);
   void echo_erased_tab();
 
-  void echo(uint8_t c);      // as ^C when it is a control character
-  void echo_raw(uint8_t c);  // as output is
+  void echo(uint8_t c);      // a control character as ^C
+  void echo_raw(uint8_t c);  // processed like output
   void echo_typed(uint8_t c);
-  void screen(uint8_t c);  // a byte of output, changed as the modes say
-  void emit(uint8_t c);    // to the master, unless it does not read
+  void screen(uint8_t c);  // a byte of output, processed by the modes
+  void emit(uint8_t c);    // to the master, unless its queue is full
 
   TerminalModes modes_;
   std::function<void(int)> raise_;
   ByteQueue input_;
-  uint64_t dropped_ = 0;      // bytes of input that were read
-  uint64_t edited_from_ = 0;  // where the line begins that is not ended yet
+  uint64_t dropped_ = 0;      // bytes of input already read
+  uint64_t edited_from_ = 0;  // start of the unfinished line
   std::deque<LineEnd> lines_;
   bool next_is_literal_ = false;
-  uint32_t column_ = 0, line_column_ = 0;  // of the screen; where the edited line begins
+  uint32_t column_ = 0, line_column_ = 0;  // on the screen; where the edited line begins
 };
 
 }  // namespace membrane::linux

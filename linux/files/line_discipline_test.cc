@@ -145,7 +145,8 @@ TEST(LineDiscipline, TakesNoMoreOutputThanItsMasterHasRoomFor) {
   EXPECT_TRUE(tty.line.has_output_room());
 }
 
-// The same typing here and at a terminal of the host. What ours shows is waited for there.
+// The same typing here and at a terminal of the host. The host's terminal is waited for until it shows what
+// ours shows.
 class HostTerminal {
  public:
   explicit HostTerminal(const TerminalModes& modes) {

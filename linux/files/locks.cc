@@ -61,7 +61,7 @@ Done FileLocks::lock(const RecordLock& wanted) {
   if (records_.size() + 2 > kMostRecords) return err(ENOLCK);
   MEMBRANE_TRY(cut(wanted.owner, wanted.first, wanted.last));
   RecordLock whole = wanted;
-  // Neighbours of one kind become one.
+  // Merges neighbours of the same kind.
   std::erase_if(records_, [&whole](const RecordLock& lock) {
     const bool touches = (lock.last != UINT64_MAX && lock.last + 1 == whole.first) ||
                          (whole.last != UINT64_MAX && whole.last + 1 == lock.first);
@@ -86,7 +86,7 @@ void FileLocks::unlock_all(const void* owner) {
     changed.wake();
 }
 
-// Takes a range out of the owner's locks. One that has it in its middle becomes two.
+// Removes a range from the owner's locks. A lock that extends beyond both ends is split in two.
 Done FileLocks::cut(const void* owner, uint64_t first, uint64_t last) {
   std::vector<RecordLock> rest;
   for (const RecordLock& lock : records_) {

@@ -11,7 +11,7 @@
 
 namespace membrane::linux {
 
-// Bytes that are written to a file.
+// Bytes to be written to a file.
 class MemorySource final : public Buffer {
  public:
   explicit MemorySource(std::span<const std::byte> bytes) : left_(bytes) {}
@@ -29,7 +29,7 @@ class MemorySource final : public Buffer {
   std::span<const std::byte> left_;
 };
 
-// Room for bytes that are read from a file.
+// Room for bytes to be read from a file.
 class MemoryTarget final : public Buffer {
  public:
   explicit MemoryTarget(std::span<std::byte> room) : left_(room) {}

@@ -44,7 +44,8 @@ std::vector<std::byte> done(const nlmsghdr& request, uint32_t port) {
   return made;
 }
 
-// An acknowledgement for an error of 0. A request that failed comes back whole, unless the asker does without.
+// An acknowledgement if the error is 0. A failed request is returned whole, unless the sender asked not to
+// have it.
 std::vector<std::byte> report(std::span<const std::byte> request, int error, bool is_capped, uint32_t port) {
   nlmsghdr header;
   std::memcpy(&header, request.data(), sizeof header);

@@ -1,10 +1,10 @@
-// Sockets of AF_NETLINK: programs ask what interfaces, addresses and routes there are (interfaces.h), and wait for what never happens.
-// What would change the network is EPERM.
+// Sockets of AF_NETLINK: programs ask for interfaces, addresses and routes (interfaces.h), and wait for
+// changes that never happen. A request to change the network is EPERM.
 //
-// A request is answered at once, into the socket's own queue. Answers for which that has no room are lost, and the next receive() is
-// ENOBUFS, as on Linux.
+// A request is answered at once, into the socket's own queue. Answers that do not fit there are lost, and the
+// next receive() is ENOBUFS, as on Linux.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include "linux/files/socket_file.h"
@@ -21,7 +21,7 @@ class NetlinkSocket final : public SocketFile {
   short ready() override;
 
   Done bind(Caller& caller, const SocketAddress& to) override;
-  // Only to the kernel, where it is connected to already.
+  // Accepts only the kernel's address, to which the socket is already connected.
   Done connect(Caller& caller, const SocketAddress& to) override;
   Done shutdown(int) override { return err(EOPNOTSUPP); }
   [[nodiscard]] SocketAddress name() const override;

@@ -162,7 +162,8 @@ void OutsideOutput::attach(Sink sink, std::shared_ptr<OutputCount> count, std::f
 OutsideOutput::OutsideOutput(Sink sink, std::shared_ptr<OutputCount> count, std::function<void()> wake)
     : sink_(std::move(sink)), count_(std::move(count)), wake_(std::move(wake)) {}
 
-// What was taken from the guest and not by the sink is asked for again: so no more is taken than is told.
+// Bytes that were taken from the guest but not by the sink would be sent again, so no more is taken than is
+// reported.
 Try<size_t> OutsideOutput::write(Caller& caller, Buffer& from) {
   std::array<std::byte, 16384> piece;
   size_t done = 0;

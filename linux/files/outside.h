@@ -1,4 +1,4 @@
-// Standard streams that come from outside the sandbox, and go there. To the guest they are pipes.
+// Standard streams that connect the sandbox with the outside. To the guest they are pipes.
 #pragma once
 
 #include <condition_variable>
@@ -12,31 +12,31 @@
 
 namespace membrane::linux {
 
-// Input for the guest: fed by any thread, read in the kernel's. It holds no more than its capacity.
+// Input for the guest: any thread feeds it, the kernel's thread reads it. It holds no more than its capacity.
 class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
  public:
-  // `wake` is called by the thread that feeds, and has the kernel call after_wake() in its own.
+  // The feeding thread calls `wake`, which must make the kernel call after_wake() in its own thread.
   explicit OutsideInput(std::function<void()> wake, size_t capacity = 65536);
 
-  // Whose file that is; nullptr for all other files.
+  // The input that a file belongs to; nullptr for other files.
   static std::shared_ptr<OutsideInput> of(const File& file);
 
   // -- from any thread
-  // Gives how many bytes there was room for.
+  // Returns the number of bytes that fit.
   size_t feed(std::span<const std::byte> bytes);
   // Waits until there is room; false when no guest will read again.
   bool wait_for_room();
-  void end();  // what is fed by then is the last
+  void end();  // ends the input after what was fed
 
   // -- in the kernel's thread
   FileRef open();                  // a new description, for reading
-  void after_wake();               // wakes those who wait for input
+  void after_wake();               // wakes readers that wait for input
   [[nodiscard]] bool has_ended();  // nothing more will be fed
-  [[nodiscard]] size_t held();     // bytes that were fed and that no guest has read
-  void stop();                     // no guest will read again: wait_for_room() ends
-  // It is fed by another from now on, which `wake` is of.
+  [[nodiscard]] size_t held();     // bytes that were fed but not read
+  void stop();                     // no guest will read again: wait_for_room() returns
+  // Lets another owner feed it from now on, with its `wake`.
   void attach(std::function<void()> wake);
-  // Called when a guest has read so many bytes.
+  // Called with the number of bytes that a guest has just read.
   std::function<void(size_t)> on_taken;
 
  private:
@@ -55,11 +55,11 @@ class OutsideInput : public std::enable_shared_from_this<OutsideInput> {
 // How much may leave by all outputs that share it.
 struct OutputCount {
   uint64_t limit_bytes = UINT64_MAX, bytes = 0;
-  bool was_reached = false;          // more was written than the limit allows
+  bool was_reached = false;          // the limit was exceeded
   std::function<void()> on_reached;  // called then, once
 };
 
-// Output of the guest. Threads: the kernel's one, but for has_room().
+// Output of the guest. Threads: the kernel's thread, but for has_room().
 class OutsideOutput : public std::enable_shared_from_this<OutsideOutput> {
  public:
   // Takes bytes and gives how many it took: 0 when it is full. Errors: EPIPE when it is gone.

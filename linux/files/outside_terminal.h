@@ -26,7 +26,7 @@ class OutsideTerminal final : private Waiter {
   ~OutsideTerminal() override;
 
   // -- from any thread
-  // Gives how many bytes there was room for.
+  // Returns how many bytes there was room for.
   size_t feed(std::span<const std::byte> bytes);
   // Waits until there is room; false when no guest will read again.
   bool wait_for_room();

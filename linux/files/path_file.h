@@ -1,4 +1,4 @@
-// A file that is only named (O_PATH). Threads: the kernel's one.
+// A file opened with O_PATH: it can only be named. Threads: the kernel's thread.
 #pragma once
 
 #include <string>

@@ -57,7 +57,7 @@ std::string PipeEnd::description() const {
 }
 
 bool PipeEnd::is_complete() {
-  // A pipe without a name, as /proc/PID/fd opens it, is there already.
+  // A nameless pipe that is opened through /proc/PID/fd already exists.
   if (!is_named_ || opened_as_ == O_RDWR || (flags & O_NONBLOCK) != 0) return true;
   // The other side may have come and gone.
   if (opened_as_ == O_RDONLY) return pipe_->writers > 0 || pipe_->writers_so_far != writers_before_;
@@ -86,7 +86,7 @@ Try<size_t> PipeEnd::write(Caller& caller, Buffer& from) {
   }
   const size_t room = pipe_->room();
   if (room < std::min<size_t>(size, PIPE_BUF)) {
-    // Up to PIPE_BUF bytes go as a whole or not at all.
+    // Up to PIPE_BUF bytes are written as a whole or not at all.
     if (size <= PIPE_BUF || room == 0) return err(EAGAIN);
   }
   MEMBRANE_ASSIGN(const size_t count, pipe_->bytes.take_from(from, room));

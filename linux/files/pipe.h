@@ -1,4 +1,4 @@
-// Pipes and FIFOs. Threads: the kernel's one.
+// Pipes and FIFOs. Threads: the kernel's thread.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ class AnonymousNode;  // anonymous_node.h
 class Pipe {
  public:
   static constexpr size_t kUsualCapacity = 65536, kMostCapacity = 1 << 20;
-  // Of all pipes of this process together; beyond it new ones have little, and none grows: as Linux's pipe-user-pages-soft.
+  // The limit for all pipes of this process together. Beyond it new pipes get a small capacity and none can
+  // grow, like Linux's pipe-user-pages-soft.
   static constexpr size_t kMostOfAll = 64u << 20, kLeastCapacity = 8192;
   Pipe() : Pipe(kUsualCapacity <= room_of_all() ? kUsualCapacity : kLeastCapacity) {}
   explicit Pipe(size_t of_capacity) : capacity_(of_capacity) { of_all_ += capacity_; }
@@ -52,12 +53,14 @@ class PipeEnd final : public File {
   bool is_complete() override;
   Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument) override;
 
-  // F_GETPIPE_SZ and F_SETPIPE_SZ, which answers what the capacity is then: whole pages, and a power of two of them.
-  // Errors: EINVAL; EPERM above Pipe::kMostCapacity, or Pipe::kMostOfAll for all; EBUSY when more bytes are in it.
+  // F_GETPIPE_SZ and F_SETPIPE_SZ. The latter returns the resulting capacity, a power of two of whole pages.
+  // Errors: EINVAL; EPERM above Pipe::kMostCapacity, or Pipe::kMostOfAll for all pipes; EBUSY when the pipe
+  // holds more bytes.
   [[nodiscard]] int capacity() const { return static_cast<int>(pipe_->capacity()); }
   Try<int> set_capacity(uint64_t bytes);
 
-  // For splice() and tee(). What waits in the pipe, which drop() takes from the front; how many bytes can be written now.
+  // For splice() and tee(): the bytes in the pipe, which drop() removes from the front, and how many bytes
+  // can be written now.
   [[nodiscard]] std::span<const std::byte> waiting() const { return pipe_->bytes.bytes(); }
   void drop(size_t count);
   [[nodiscard]] size_t room() const { return pipe_->room(); }
@@ -72,11 +75,11 @@ class PipeEnd final : public File {
   const std::shared_ptr<Pipe> pipe_;
   const NodeRef node_;
   const int opened_as_;                       // O_ACCMODE
-  uint64_t readers_before_, writers_before_;  // of the pipe, when it was opened
+  uint64_t readers_before_, writers_before_;  // the pipe's counts when this end was opened
   const bool is_named_;
 };
 
-// What opening the node of a pipe without a name gives: another end.
+// Opens the node of a nameless pipe: another end.
 void open_as_pipe(AnonymousNode& node, const std::shared_ptr<Pipe>& pipe);
 
 struct PipePair {
@@ -85,8 +88,8 @@ struct PipePair {
 // `flags`: O_NONBLOCK. Errors: EINVAL for others (O_DIRECT, too).
 Try<PipePair> make_pipe(const Credentials& owner, int flags);
 
-// What a FIFO's node does on open(). `pipe` is the node's: there while anyone has it open. The file is complete at once with
-// O_RDWR or O_NONBLOCK. Errors: ENXIO for O_WRONLY | O_NONBLOCK when no one reads.
+// open() of a FIFO's node. `pipe` belongs to the node and is alive while anyone has it open. The file is
+// complete at once with O_RDWR or O_NONBLOCK. Errors: ENXIO for O_WRONLY | O_NONBLOCK when no one reads.
 Try<FileRef> open_fifo(std::weak_ptr<Pipe>& pipe, NodeRef node, int flags);
 
 }  // namespace membrane::linux

@@ -156,7 +156,8 @@ TEST(Fifo, HangsUpOnlyAfterAWriter) {
   EXPECT_EQ(reader->ready(), POLLHUP);
 }
 
-// The same steps here and at a pipe of the host. It is never so full that the host's pages, which small writes do not fill, matter.
+// The same steps here and at a pipe of the host. The pipe is never so full that small writes, which leave the
+// host's pages partly empty, make a difference.
 TEST(Pipe, DoesAsThePipeOfTheHost) {
   ::signal(SIGPIPE, SIG_IGN);
   for (unsigned seed = 0; seed < 50; ++seed) {

@@ -1,11 +1,13 @@
-// pidfd: a process that is named by a descriptor, and is readable when it has ended. Threads: the kernel's one.
+// pidfd: a descriptor that refers to a process and becomes readable when the process ends. Threads: the
+// kernel's thread.
 #pragma once
 
 #include "linux/files/file.h"
 
 namespace membrane::linux {
 
-// Of one process: the kernel has it as long as the process, and says once that it has ended. Files outlive both.
+// The end of one process. The kernel holds it as long as the process and reports the end once. Files outlive
+// both.
 struct ProcessEnd {
   const int process;
   bool has_ended = false;
@@ -27,7 +29,8 @@ class ProcessFile final : public File {
   short ready() override { return end_->has_ended ? POLLIN | POLLRDNORM : 0; }
   void join(Waiter& waiter) override { waiter.join(end_->ended); }
   bool can_poll() override { return true; }
-  // For pidfd_send_signal() and waitid(): the process, unless it has ended and been waited for (the kernel knows).
+  // For pidfd_send_signal() and waitid(): refers to the process until it has ended and been waited for (the
+  // kernel knows).
   [[nodiscard]] const ProcessEnd& end() const { return *end_; }
 
  private:

@@ -1,5 +1,5 @@
-// Pseudo terminals: a master for the program that plays keyboard and screen, slaves for those that run in the terminal, and the
-// directory of them (devpts). Threads: the kernel's one.
+// Pseudo terminals: a master for the program that plays keyboard and screen, slaves for the programs that run
+// in the terminal, and their directory (devpts). Threads: the kernel's thread.
 #pragma once
 
 #include <map>
@@ -12,21 +12,21 @@ namespace membrane::linux {
 
 class PtyMaster;
 
-// All of a kernel.
+// All terminals of a kernel.
 class Terminals : public std::enable_shared_from_this<Terminals> {
  public:
   static constexpr int kMost = 4096;
   explicit Terminals(Jobs& jobs) : jobs_(jobs) {}
 
-  // What opening /dev/ptmx gives, `node`: a new terminal. Errors: ENOSPC.
+  // Opens /dev/ptmx, whose node is `node`: a new terminal. Errors: ENOSPC.
   Try<FileRef> open_master(Caller& caller, const NodeRef& node, int flags);
-  // A master that no guest has, which is terminal number N of /dev/pts as all others. Errors: ENOSPC.
+  // A master that no guest holds; its terminal is number N of /dev/pts like any other. Errors: ENOSPC.
   Try<std::shared_ptr<PtyMaster>> make_master(const Credentials& owner, const NodeRef& node = nullptr);
-  // Of that number, which no terminal has, without a master.
+  // A terminal of that number, which must be unused, without a master.
   std::shared_ptr<Terminal> make_terminal(int number, const Credentials& owner);
   // To be mounted at /dev/pts: "ptmx" and the number of each terminal.
   [[nodiscard]] NodeRef directory();
-  // Has `devices` open /dev/ptmx.
+  // Makes `devices` open /dev/ptmx.
   void add_to(Devices& devices);
   [[nodiscard]] std::shared_ptr<Terminal> find(int number) const;
 
@@ -45,7 +45,7 @@ class PtyMaster final : public File {
   ~PtyMaster() override;
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return "/dev/ptmx"; }
-  // Errors of read: EIO when no slave is open any more.
+  // Errors of read: EIO once no slave is open.
   Try<size_t> read(Caller& caller, Buffer& to) override;
   Try<size_t> write(Caller& caller, Buffer& from) override;
   short ready() override;

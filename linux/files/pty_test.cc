@@ -187,7 +187,7 @@ TEST(Pty, TellsItsMasterThatNooneIsThere) {
   EXPECT_EQ(read_text(*room.master, room.caller), "error 11");
 }
 
-// script(1) has a slave open itself, and reads the rest.
+// script(1) opens a slave itself and reads the rest.
 TEST(Pty, OutlivesItsSession) {
   Room room;
   EXPECT_TRUE(room.slave->ioctl(room.caller, TIOCSCTTY, 0));
@@ -238,7 +238,7 @@ TEST(Pty, TellsInPackets) {
   EXPECT_EQ(read_text(*room.master, room.caller, 1), std::string(1, '\0'));
   EXPECT_EQ(read_text(*room.master, room.caller), std::string("\0c", 2));
   EXPECT_EQ(read_text(*room.master, room.caller), "error 11");
-  // Input is flushed, and ^S is no key of the terminal any more.
+  // The input is flushed, and ^S is no longer a special key of the terminal.
   EXPECT_TRUE(room.slave->ioctl(room.caller, TCFLSH, TCIFLUSH));
   TerminalModes modes;
   EXPECT_TRUE(room.caller.ioctl(*room.slave, TCGETS, modes));

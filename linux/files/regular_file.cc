@@ -14,7 +14,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr uint64_t kMostOffset = std::numeric_limits<int64_t>::max();
-constexpr int kPassingFlags = O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC;  // matter to open() alone
+constexpr int kPassingFlags = O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC;  // used only by open()
 
 constexpr size_t kPieceBytes = 1 << 16;
 using Piece = std::array<std::byte, kPieceBytes>;
@@ -67,7 +67,7 @@ Try<size_t> RegularFile::write(Caller& caller, Buffer& from) {
 }
 
 Try<size_t> RegularFile::write_at(Caller& caller, Buffer& from, uint64_t offset) {
-  // As Linux, which appends whatever the offset.
+  // Linux appends whatever the offset.
   if ((flags & O_APPEND) != 0) offset = node_->attributes().size;
   return write_from(caller, from, offset);
 }
@@ -156,7 +156,7 @@ Done DirectoryFile::list(const std::function<bool(const DirectoryEntry&)>& add) 
     position_ = 1;
   }
   if (position_ == 1) {
-    // Above a root it is the root itself; what a mount is on, its own file system does not know.
+    // A root's parent is the root itself; a file system does not know the directory that it is mounted on.
     NodeRef parent = location != nullptr && location->parent != nullptr ? location->parent->node : nullptr;
     if (parent == nullptr) parent = node_->parent();
     if (parent == nullptr) parent = node_;

@@ -1,4 +1,5 @@
-// Open regular files and directories: a node, and where in it the next read or write is. Threads: the kernel's one.
+// Open regular files and directories: a node, and the position of the next read or write. Threads: the
+// kernel's thread.
 #pragma once
 
 #include "linux/files/file.h"
@@ -9,8 +10,8 @@ namespace membrane::linux {
 // The most bytes that one call moves, as on Linux.
 constexpr size_t kMostBytesOfCall = 0x7ffff000;
 
-// As /proc/PID/fd shows what was opened there: its path from the root of all, with " (deleted)" when the node has no more links.
-// "" without a location.
+// The text that /proc/PID/fd shows: the path from the outermost root, with " (deleted)" when the node has no
+// links. "" without a location.
 std::string description_of(const std::shared_ptr<const Location>& location, Node& node);
 
 class RegularFile final : public File {
@@ -49,11 +50,12 @@ class DirectoryFile final : public File {
 
  private:
   NodeRef node_;
-  int64_t position_ = 0;  // 0 and 1 are "." and ".."; then the node's, plus 2
+  int64_t position_ = 0;  // 0 and 1 are "." and ".."; then the node's position plus 2
 };
 
-// The file of an opened node: a RegularFile, a DirectoryFile, or what the node makes of itself. It sets the flags. The caller has
-// checked permissions, and truncates. Errors: ENXIO for nodes that cannot be opened (sockets); ELOOP for symbolic links.
+// The file for an opened node: a RegularFile, a DirectoryFile, or whatever the node itself creates. Sets the
+// flags. The caller has checked permissions and truncates. Errors: ENXIO for nodes that cannot be opened
+// (sockets); ELOOP for symbolic links.
 Try<FileRef> open_node(Caller& caller, const NodeRef& node, int flags);
 
 }  // namespace membrane::linux

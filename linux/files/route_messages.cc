@@ -23,7 +23,7 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-// Messages one after the other, each with attributes.
+// Consecutive messages, each with attributes.
 class Messages {
  public:
   Messages(const nlmsghdr& request, uint32_t port) : request_(request), port_(port) {}
@@ -76,7 +76,7 @@ std::optional<T> record_of(std::span<const std::byte> body) {
   return record;
 }
 
-// An attribute of a request, which follow its fixed part.
+// An attribute of a request; attributes follow its fixed part.
 std::optional<std::span<const std::byte>> attribute(std::span<const std::byte> body, size_t fixed,
                                                     unsigned short type) {
   for (size_t at = NLMSG_ALIGN(fixed); at <= body.size() && body.size() - at >= sizeof(rtattr);) {
@@ -272,7 +272,7 @@ Done answer_one_route(Messages& to, std::span<const std::byte> body, const Netwo
 
 Try<std::vector<std::byte>> answer_route_request(const nlmsghdr& request, std::span<const std::byte> body,
                                                  uint32_t port, const Network* network) {
-  constexpr int kKindMask = 3, kGet = 2;  // a request's kind is in its last two bits: new, delete, get, set
+  constexpr int kKindMask = 3, kGet = 2;  // the last two bits are the request's kind: new, delete, get, set
   const int type = request.nlmsg_type;
   if (type > RTM_MAX) return err(EOPNOTSUPP);
   Messages messages(request, port);

@@ -1,4 +1,4 @@
-// Messages of NETLINK_ROUTE (rtnetlink): what is asked, and what is answered. Threads: any.
+// Messages of NETLINK_ROUTE (rtnetlink): requests and their answers. Threads: any.
 #pragma once
 
 #include <linux/netlink.h>
@@ -12,8 +12,9 @@
 
 namespace membrane::linux {
 
-// The messages that answer one request, without NLMSG_DONE: of RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE, all of a kind (NLM_F_DUMP) or
-// one. `body` is what follows the header. `port` is the asker's. Errors: those that NLMSG_ERROR tells.
+// The messages that answer one request, without NLMSG_DONE: RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE, for
+// all objects of a kind (NLM_F_DUMP) or one. `body` follows the header. `port` is the sender's. Errors: those
+// that NLMSG_ERROR reports.
 Try<std::vector<std::byte>> answer_route_request(const nlmsghdr& request, std::span<const std::byte> body,
                                                  uint32_t port, const Network* network);
 

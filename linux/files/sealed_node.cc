@@ -25,7 +25,8 @@ Done SealedNode::add_seals(uint32_t seals, bool has_writable_mapping) {
   if ((seals & ~kAll) != 0) return err(EINVAL);
   if (has(F_SEAL_SEAL)) return err(EPERM);
   if ((seals & F_SEAL_WRITE) != 0 && !has(F_SEAL_WRITE) && has_writable_mapping) return err(EBUSY);
-  // What is sealed against a change of its executable bits, and has some, cannot be changed at all.
+  // A file that is sealed against changes of its executable bits, and has such bits, cannot be written at
+  // all.
   if ((seals & kExecutable) != 0 && (attributes().mode & 0111) != 0)
     seals |= F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | kFutureWrite;
   seals_ |= seals;
@@ -43,7 +44,7 @@ Try<size_t> SealedNode::write(uint64_t offset, std::span<const std::byte> from) 
   if (has(F_SEAL_WRITE | kFutureWrite)) return err(EPERM);
   const uint64_t size = attributes().size;
   if (has(F_SEAL_GROW) && (offset > size || from.size() > size - offset)) {
-    // Linux writes what is on the page that the end is on not at all; here it is what fits.
+    // Linux writes nothing to the page that contains the end; here, what fits is written.
     if (offset >= size) return err(EPERM);
     from = from.first(size - offset);
   }
@@ -68,7 +69,7 @@ Done SealedNode::allocate(int mode, uint64_t offset, uint64_t length) {
 
 namespace {
 
-// As a regular file, but by its own name in /proc, and with the mappings that its seals allow.
+// Like a regular file, but with its own name in /proc and only the mappings that its seals allow.
 class MemoryFile final : public File {
  public:
   MemoryFile(std::shared_ptr<SealedNode> sealed, int with_flags)

@@ -1,5 +1,5 @@
-// memfd: a file without a name, whose content can be sealed. The file system gives the node that has the content. Threads: the
-// kernel's one.
+// memfd: a nameless file whose content can be sealed. The file system provides the node that holds the
+// content. Threads: the kernel's thread.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ class SealedNode final : public Node {
   // `content` is a regular file's. `name` is for /proc.
   SealedNode(NodeRef content, std::string name, uint32_t seals);
   [[nodiscard]] uint32_t seals() const { return seals_; }
-  // F_ADD_SEALS. `has_writable_mapping`: whether any process has a mapping that is shared and writable of it, which the kernel knows.
-  // Errors: EINVAL; EPERM with F_SEAL_SEAL; EBUSY for F_SEAL_WRITE while there is such a mapping.
+  // F_ADD_SEALS. `has_writable_mapping`: whether any process has a shared writable mapping of it; the kernel
+  // knows. Errors: EINVAL; EPERM with F_SEAL_SEAL; EBUSY for F_SEAL_WRITE while such a mapping exists.
   Done add_seals(uint32_t seals, bool has_writable_mapping);
   [[nodiscard]] const std::string& name() const { return name_; }
 
@@ -29,7 +29,8 @@ class SealedNode final : public Node {
   Try<Backing> mapping(uint64_t offset, uint64_t length, bool is_shared) override {
     return content_->mapping(offset, length, is_shared);
   }
-  // A shared mapping of it may be writable, now or by mprotect(): not with F_SEAL_WRITE or F_SEAL_FUTURE_WRITE.
+  // Whether a shared mapping may be writable, now or after mprotect(): not with F_SEAL_WRITE or
+  // F_SEAL_FUTURE_WRITE.
   [[nodiscard]] bool may_be_mapped_writable() const;
 
   [[nodiscard]] const NodeRef& content() const { return content_; }
@@ -44,8 +45,9 @@ class SealedNode final : public Node {
 // Another open file of a memfd.
 FileRef open_memory_file(std::shared_ptr<SealedNode> node, int flags);
 
-// memfd_create(). `make_content` makes an empty regular file of a mode, which is charged as any other. `flags`: MFD_CLOEXEC (which is
-// the descriptor's), MFD_ALLOW_SEALING, MFD_NOEXEC_SEAL, MFD_EXEC. Errors: EINVAL for others and for a name of more than 249 bytes.
+// memfd_create(). `make_content` creates an empty regular file of a given mode, charged like any other.
+// `flags`: MFD_CLOEXEC (which belongs to the descriptor), MFD_ALLOW_SEALING, MFD_NOEXEC_SEAL, MFD_EXEC.
+// Errors: EINVAL for others and for a name of more than 249 bytes.
 Try<FileRef> make_memory_file(std::string_view name, uint32_t flags,
                               const std::function<Try<NodeRef>(uint32_t mode)>& make_content);
 

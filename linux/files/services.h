@@ -1,5 +1,5 @@
-// What files need of the kernel beyond the caller: time, and signals that no caller's call sends. The kernel implements these, and
-// outlives every file. Threads: the kernel's one.
+// What files need from the kernel besides the caller: time, and signals that no call of the caller's sends.
+// The kernel implements these and outlives every file. Threads: the kernel's thread.
 #pragma once
 
 #include <signal.h>
@@ -19,9 +19,9 @@ class Timers {
  public:
   virtual ~Timers() = default;
   [[nodiscard]] virtual timespec now(int clock) const = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
-  // What times of at() are of.
+  // The clock that the times of at() refer to.
   [[nodiscard]] virtual std::chrono::steady_clock::time_point steady_now() const = 0;
-  // Calls `act` at the time, in the kernel's loop, unless `alive` is gone by then.
+  // Calls `act` at that time, in the kernel's loop, unless `alive` has expired by then.
   virtual void at(std::chrono::steady_clock::time_point time, std::weak_ptr<void> alive,
                   std::function<void()> act) = 0;
 };
@@ -32,19 +32,19 @@ class Jobs {
   virtual ~Jobs() = default;
   virtual void signal_group(int group, int signal) = 0;
   virtual void signal_process(int process, int signal) = 0;
-  // Its processes have no controlling terminal any more.
+  // Removes the controlling terminal of the session's processes.
   virtual void lose_terminal(int session) = 0;
 };
 
-// Pending signals of the task whose call is being answered: signalfd.
+// Pending signals of the task whose call is being handled, for signalfd.
 class Signals {
  public:
   virtual ~Signals() = default;
-  // `set`: bit N-1 for signal N. Those of its process count, too.
+  // `set`: bit N-1 for signal N. Signals pending for the task's process count too.
   [[nodiscard]] virtual bool has_pending(uint64_t set) = 0;
   virtual std::optional<siginfo_t> take_pending(uint64_t set) = 0;
-  // The queue that is woken when a signal is pending for it, blocked or not.
-  virtual WaitQueue* arrivals() = 0;  // nullptr when no call is being answered
+  // The queue that is woken when a signal becomes pending for the task, blocked or not.
+  virtual WaitQueue* arrivals() = 0;  // nullptr when no call is being handled
 };
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// signalfd: pending signals of whoever reads it. Threads: the kernel's one.
+// signalfd: the pending signals of the task that reads it. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/files/file.h"
@@ -10,7 +10,8 @@ class SignalFile final : public File {
  public:
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return "anon_inode:[signalfd]"; }
-  // As many signalfd_siginfo as there are signals and room. Errors: EAGAIN; EINVAL for less room than one wants.
+  // Reads as many signalfd_siginfo as there are signals and room for. Errors: EAGAIN; EINVAL when not even
+  // one fits.
   Try<size_t> read(Caller& caller, Buffer& to) override;
   short ready() override;
   void join(Waiter& waiter) override;

@@ -13,11 +13,11 @@
 
 namespace membrane::linux {
 
-// As a guest gave it, or is given it. Of a socket of AF_UNIX whose name is a path, whoever makes the call finds the node: bind()
-// makes it (S_IFSOCK), connect() and sendto() walk to it.
+// An address that a guest passed or receives. For an AF_UNIX socket whose name is a path, the caller finds
+// the node: bind() makes it (S_IFSOCK), connect() and sendto() walk to it.
 struct SocketAddress {
   static constexpr size_t kMostBytes = 128;
-  std::string bytes;  // struct sockaddr, with its family; empty: none
+  std::string bytes;  // struct sockaddr including the family; empty: none
   NodeRef node = nullptr;
   // 0 when there is none.
   [[nodiscard]] int family() const;
@@ -25,31 +25,32 @@ struct SocketAddress {
   [[nodiscard]] std::optional<std::string> path() const;
 };
 
-// The sandbox's own on the network that its owner gives it (interfaces.h): 198.18.0.1. No name has it (linux/network/reachable.h).
+// The sandbox's own address on the network that its owner grants (interfaces.h): 198.18.0.1. No name resolves
+// to it (linux/network/reachable.h).
 constexpr std::array<uint8_t, 4> kOwnAddress = {198, 18, 0, 1};
 
-// Of AF_INET and AF_INET6. An address of IPv4 is kept as ::ffff:a.b.c.d.
+// An AF_INET or AF_INET6 address. IPv4 addresses are stored as ::ffff:a.b.c.d.
 struct InetAddress {
   std::array<uint8_t, 16> ip = {};
   uint16_t port = 0;
   [[nodiscard]] bool is_v4() const;
   [[nodiscard]] bool is_any() const;  // 0.0.0.0 or ::
-  // 127.0.0.0/8, ::1, or kOwnAddress: what leads back into the sandbox.
+  // 127.0.0.0/8, ::1 or kOwnAddress: addresses that lead back into the sandbox.
   [[nodiscard]] bool is_loopback() const;
   bool operator==(const InetAddress&) const = default;
 };
 InetAddress any_of(int domain);                         // port 0
-InetAddress loopback_like(const InetAddress& address);  // 127.0.0.1 or ::1, with its port
+InetAddress loopback_like(const InetAddress& address);  // 127.0.0.1 or ::1, with the same port
 
-// Errors: EINVAL when it is too short; EAFNOSUPPORT for another family than the socket's.
+// Errors: EINVAL when it is too short; EAFNOSUPPORT for a family other than the socket's.
 Try<InetAddress> inet_address_of(const SocketAddress& address, int domain);
 SocketAddress socket_address_of(const InetAddress& address, int domain);
 
-// What sockets of AF_UNIX are found by. Errors: EINVAL.
+// The key by which AF_UNIX sockets are found. Errors: EINVAL.
 struct UnixName {
   std::string abstract;     // without its zero
-  bool is_path = false;     // then the address has a node
-  bool is_unnamed = false;  // only the family: bind() chooses a name
+  bool is_path = false;     // the address has a node
+  bool is_unnamed = false;  // only a family: bind() chooses a name
 };
 Try<UnixName> unix_name_of(const SocketAddress& address);
 SocketAddress abstract_address(std::string_view name);

@@ -89,7 +89,7 @@ Try<FilesInFlight> SocketSpace::count(std::vector<FileRef> files) {
 
 namespace {
 
-// The files of the packets that wait at a socket, and at connections that wait for its accept().
+// The files in the packets that wait at a socket and at the connections that wait for its accept().
 void add_files_at(const SocketEnd& end, std::vector<File*>& files) {
   for (const Packet& packet : end.packets)
     for (const FileRef& file : packet.files.files) files.push_back(file.get());
@@ -100,8 +100,8 @@ void add_files_at(const SocketEnd& end, std::vector<File*>& files) {
 
 }  // namespace
 
-// A socket is garbage when nothing but packets of garbage has it. So all that more than such packets have is not, nor what waits
-// there, and so on; the rest is.
+// A socket is garbage when only packets of garbage sockets refer to it. So a socket with any other reference
+// is not garbage, nor is what waits there, and so on; the rest is.
 void SocketSpace::collect() {
   has_garbage_ = false;
   std::map<File*, FileRef> sockets;
@@ -228,7 +228,7 @@ SocketSpace::End SocketSpace::find_inet(const InetAddress& address, int type) co
 }
 
 void SocketSpace::unbind(const SocketEnd& end) {
-  // An accepted end has its listener's name, but is not found by it.
+  // An accepted end has its listener's name but cannot be found by it.
   const auto is_own = [&](const std::weak_ptr<SocketEnd>& bound) {
     return bound.expired() || bound.lock().get() == &end;
   };

@@ -1,5 +1,5 @@
-// What sockets are made of: ends with packets that wait to be received, and the names by which ends are found. Threads: the kernel's
-// one.
+// The parts of sockets: ends with packets that wait to be received, and the names by which ends are found.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ struct Sender {
 };
 Sender sender_of(const Caller& caller);
 
-// Files on their way: while there are any, they count.
+// Files being sent: they count while this exists.
 struct FilesInFlight {
   std::vector<FileRef> files;
   std::shared_ptr<void> count;
@@ -32,7 +32,7 @@ struct FilesInFlight {
 
 struct Packet {
   std::vector<std::byte> bytes;
-  size_t begin = 0;  // what is before it has been received
+  size_t begin = 0;  // bytes before it have been received
   FilesInFlight files;
   Sender sender;
   SocketAddress from;
@@ -43,7 +43,7 @@ struct Packet {
 
 class SocketSpace;
 
-// A socket's own part, which its peer and names refer to. It is closed when its file is gone.
+// A socket's own part, to which its peer and its names refer. It is closed when its file ends.
 struct SocketEnd {
   static constexpr size_t kUsualCapacity = 212992;
   SocketEnd(std::shared_ptr<SocketSpace> in, int of_domain, int of_type)
@@ -52,49 +52,49 @@ struct SocketEnd {
 
   const std::shared_ptr<SocketSpace> space;
   const int domain, type;
-  SocketAddress name;         // of AF_UNIX and AF_NETLINK; without bytes: none
+  SocketAddress name;         // for AF_UNIX and AF_NETLINK; without bytes: none
   InetAddress local, remote;  // port 0: none
-  Sender owner;               // who made, connected or listened: SO_PEERCRED of the peer
+  Sender owner;               // the process that created, connected or listened: the peer's SO_PEERCRED
   bool reuses_address = false, reuses_port = false, only_v6 = false, passes_credentials = false;
 
   // -- receiving
   std::deque<Packet> packets;
   size_t charged = 0, capacity = kUsualCapacity;
   bool is_closed = false;         // nobody will receive
-  bool receives_no_more = false;  // what is here is the last: the peer sends no more, or SHUT_RD
-  int error = 0;                  // told once
-  bool is_outside = false;        // it is the other side of a connection that leaves the sandbox (network.h)
+  bool receives_no_more = false;  // no more packets arrive: the peer stopped sending, or SHUT_RD
+  int error = 0;                  // reported once
+  bool is_outside = false;        // the other side of a connection that leaves the sandbox (network.h)
   bool has_peer_outside = false;
   WaitQueue changed;
 
   // -- listening
   bool is_listening = false;
   size_t backlog = 0;
-  std::deque<std::shared_ptr<SocketEnd>> pending;  // ends that are connected, and wait for accept()
-  std::weak_ptr<SocketEnd> connected_by;           // of one that waits: its other side
+  std::deque<std::shared_ptr<SocketEnd>> pending;  // connected ends that wait for accept()
+  std::weak_ptr<SocketEnd> connected_by;           // if it is pending: its other side
 
   [[nodiscard]] size_t room() const { return charged < capacity ? capacity - charged : 0; }
-  // Errors: ENOBUFS when the packets of all are too many.
+  // Errors: ENOBUFS when all packets together are too many.
   Done add(Packet packet);
-  // Of a stream: as add(), but joined to the last packet where no one can tell.
+  // For a stream: like add(), but merges with the last packet where nobody can notice.
   Done append(Packet packet);
-  // Takes bytes from the front packet, which goes when nothing of it is left, or with `whole`.
+  // Removes bytes from the front packet. The packet is removed when nothing of it is left, or with `whole`.
   void drop(size_t bytes, bool whole);
   void clear();
 };
 
-// All names of a kernel, and what is on its way.
+// All names of a kernel's sockets, and the files being sent.
 class SocketSpace {
  public:
   static constexpr size_t kMostQueuedBytes = 64u << 20, kMostFilesInFlight = 1024;
   using End = std::shared_ptr<SocketEnd>;
-  Network* network = nullptr;  // what is beyond the loopback; borrowed, it outlives the sockets
+  Network* network = nullptr;  // the network beyond the loopback; borrowed, outlives the sockets
 
   // Errors: ETOOMANYREFS.
   Try<FilesInFlight> count(std::vector<FileRef> files);
-  // Closes sockets that only their own packets keep: those that are on their way to themselves, or to each other.
+  // Closes sockets that only their own packets keep alive: those on their way to themselves or to each other.
   void collect();
-  // A socket was closed; collect() may find something then.
+  // A socket was closed, so collect() may find garbage.
   void expect_garbage() { has_garbage_ |= *files_in_flight_ > 0; }
   [[nodiscard]] bool has_garbage() const { return has_garbage_; }
 
@@ -108,9 +108,9 @@ class SocketSpace {
 
   // -- AF_INET and AF_INET6. A port of 0 is any that is free. Errors: EADDRINUSE.
   Done bind_inet(const InetAddress& address, const End& end);
-  // Whether another end that listens is in the way.
+  // Whether another listening end uses the address.
   [[nodiscard]] bool is_taken_for_listening(const SocketEnd& end) const;
-  // That packets to the address go to: for streams, that listens.
+  // The end to which packets for the address go; for streams, the one that listens.
   [[nodiscard]] End find_inet(const InetAddress& address, int type) const;
 
   void unbind(const SocketEnd& end);
@@ -133,7 +133,7 @@ class SocketSpace {
   uint32_t last_name_ = 0;
   size_t queued_bytes_ = 0;
   std::shared_ptr<size_t> files_in_flight_ = std::make_shared<size_t>(0);
-  std::vector<std::weak_ptr<File>> sent_sockets_;  // that may be on their way
+  std::vector<std::weak_ptr<File>> sent_sockets_;  // sockets that may be in flight
   bool has_garbage_ = false;
 };
 

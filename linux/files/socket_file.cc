@@ -77,7 +77,7 @@ Done SocketFile::bind_unix(const SocketAddress& to) {
   }
   if (to.node == nullptr) return err(EINVAL);
   MEMBRANE_TRY(end_->space->bind_node(to.node, end_));
-  // getsockname() tells the path with its zero.
+  // getsockname() reports the path with its terminating zero.
   end_->name = to;
   end_->name.bytes.resize(sizeof(sa_family_t) + to.path().value_or("").size() + 1);
   end_->name.bytes.back() = '\0';
@@ -101,7 +101,7 @@ SocketAddress SocketFile::name() const {
 
 Try<InetAddress> SocketFile::reachable(const SocketAddress& to) const {
   MEMBRANE_ASSIGN(InetAddress address, inet_address_of(to, domain()));
-  // "This host" is the loopback, too.
+  // "This host" also means the loopback.
   if (address.is_any()) address = loopback_like(address);
   if (address.is_v4() && end_->only_v6) return err(ENETUNREACH);
   if (address.is_loopback()) return address;
@@ -114,7 +114,7 @@ Try<InetAddress> SocketFile::reachable(const SocketAddress& to) const {
 
 namespace {
 
-// Those that are kept and told, and change nothing: there is one machine, whose network loses nothing.
+// Options that are stored and reported but have no effect: there is one machine, whose network loses nothing.
 constexpr std::array<std::pair<int, int>, 40> kKeptOptions = {{
     {SOL_SOCKET, SO_KEEPALIVE},
     {SOL_SOCKET, SO_BROADCAST},
@@ -158,7 +158,7 @@ constexpr std::array<std::pair<int, int>, 40> kKeptOptions = {{
     {SOL_NETLINK, NETLINK_GET_STRICT_CHK},
 }};
 
-constexpr int kLeastCapacity = 2304, kMostCapacity = 425984;  // of SO_RCVBUF, as it is told
+constexpr int kLeastCapacity = 2304, kMostCapacity = 425984;  // the reported bounds of SO_RCVBUF
 
 constexpr std::string_view kCongestionControl = "cubic";
 constexpr size_t kMostNameBytes = 16;  // TCP_CA_NAME_MAX
@@ -193,7 +193,7 @@ Done SocketFile::set_option(int level, int name, std::span<const std::byte> valu
     std::memcpy(&linger_, value.data(), sizeof linger_);
     return {};
   }
-  // All of them are bound to no device, and so they stay.
+  // No socket is bound to a device, and none can be.
   if (level == SOL_SOCKET && name == SO_BINDTODEVICE)
     return value.empty() || value.front() == std::byte{0} ? Done() : err(EPERM);
   if (level == IPPROTO_TCP && name == TCP_CONGESTION && is_tcp()) {
@@ -216,7 +216,7 @@ Done SocketFile::set_int_option(int level, int name, int value) {
       case SO_PASSCRED: end_->passes_credentials = value != 0; return {};
       case SO_RCVBUF:
       case SO_RCVBUFFORCE:
-        // What senders have room for; Linux doubles what it is asked for.
+        // The room for senders; Linux doubles the requested size.
         end_->capacity =
             static_cast<size_t>(std::max(std::clamp(value, 0, kMostCapacity / 2) * 2, kLeastCapacity));
         end_->changed.wake();
@@ -262,7 +262,7 @@ Try<std::vector<std::byte>> SocketFile::option(int level, int name) {
   return bytes_of(value);
 }
 
-// Of a connection that loses nothing and takes no time.
+// Values of a connection that loses nothing and takes no time.
 std::vector<std::byte> SocketFile::connection_facts() const {
   constexpr uint32_t kSegment = 65483, kWindow = 10, kTimeout_us = 200'000;
   tcp_info facts = {};

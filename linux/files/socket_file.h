@@ -1,8 +1,9 @@
-// Sockets: of AF_UNIX, of AF_INET and AF_INET6, and of AF_NETLINK (netlink_socket.h). A sandbox has its loopback, and beyond it what its owner gives it (network.h).
-// Threads: the kernel's one.
+// Sockets of AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (netlink_socket.h). A sandbox has its loopback and,
+// beyond it, what its owner grants (network.h).
+// Threads: the kernel's thread.
 //
-// As for all files, nothing waits: connect() and accept() are EAGAIN when they would. MSG_DONTWAIT and SO_RCVTIMEO are the system
-// call's to look at, and so is MSG_WAITALL.
+// As with all files, nothing waits: connect() and accept() return EAGAIN where they would. The system calls
+// handle MSG_DONTWAIT, SO_RCVTIMEO and MSG_WAITALL.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,13 +22,13 @@ namespace membrane::linux {
 
 struct Outgoing {
   int flags = 0;                    // MSG_NOSIGNAL
-  SocketAddress to = {};            // of datagrams; without bytes: to whom it is connected
+  SocketAddress to = {};            // for datagrams; without bytes: the connected peer
   std::vector<FileRef> files = {};  // SCM_RIGHTS, at most kMostFilesOfMessage
 };
 
 struct Incoming {
-  size_t size = 0;        // bytes that were moved
-  size_t whole_size = 0;  // of the packet: more, when it was cut (MSG_TRUNC)
+  size_t size = 0;        // bytes moved
+  size_t whole_size = 0;  // the packet's size: larger when it was truncated (MSG_TRUNC)
   SocketAddress from = {};
   std::vector<FileRef> files = {};
   Sender sender = {};             // SCM_CREDENTIALS, when passes_credentials()
@@ -49,12 +50,12 @@ class SocketFile : public File {
 
   [[nodiscard]] int domain() const { return end_->domain; }
   [[nodiscard]] int type() const { return end_->type; }
-  // Whether bind() could name it: asked before a node is made for its path. Errors: EINVAL.
+  // Whether bind() could name it; checked before a node is made for its path. Errors: EINVAL.
   [[nodiscard]] Done can_bind() const;
-  // Errors: EINVAL, EADDRINUSE, EADDRNOTAVAIL for what is not the loopback, EACCES for ports below 1024.
+  // Errors: EINVAL, EADDRINUSE, EADDRNOTAVAIL beyond the loopback, EACCES for ports below 1024.
   virtual Done bind(Caller& caller, const SocketAddress& to);
-  // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for what is not the loopback and
-  // not of SocketSpace::network.
+  // Errors: ECONNREFUSED, EAGAIN while the listener's queue is full, EISCONN, EPROTOTYPE, ENETUNREACH for
+  // addresses that are neither the loopback nor in SocketSpace::network.
   virtual Done connect(Caller& caller, const SocketAddress& to) = 0;
   virtual Done listen(Caller&, int /*backlog*/) { return err(EOPNOTSUPP); }
   // With no flags set. Errors: EAGAIN, EINVAL.
@@ -64,13 +65,14 @@ class SocketFile : public File {
   [[nodiscard]] virtual SocketAddress name() const;
   [[nodiscard]] virtual Try<SocketAddress> peer() const = 0;  // ENOTCONN
 
-  // A packet goes as a whole. Errors: EAGAIN, EMSGSIZE, EPIPE, ENOTCONN, EDESTADDRREQ, ECONNREFUSED, ENOBUFS, ETOOMANYREFS.
+  // A packet is sent as a whole. Errors: EAGAIN, EMSGSIZE, EPIPE, ENOTCONN, EDESTADDRREQ, ECONNREFUSED,
+  // ENOBUFS, ETOOMANYREFS.
   virtual Try<size_t> send(Caller& caller, Buffer& from, const Outgoing& how) = 0;
   // `flags`: MSG_PEEK. An Incoming of size 0 is the end of a stream. Errors: EAGAIN, ENOTCONN, ECONNRESET.
   virtual Try<Incoming> receive(Caller& caller, Buffer& to, int flags) = 0;
 
-  // Values are as long as the option; longer ones are cut by the caller of setsockopt(), shorter ones are EINVAL. Errors: ENOPROTOOPT,
-  // EINVAL, EDOM.
+  // A value is as long as the option: the caller of set_option() cuts longer ones, and shorter ones are
+  // EINVAL. Errors: ENOPROTOOPT, EINVAL, EDOM.
   Done set_option(int level, int name, std::span<const std::byte> value);
   Try<std::vector<std::byte>> option(int level, int name);
   // SO_RCVTIMEO and SO_SNDTIMEO; zero: none.
@@ -83,16 +85,17 @@ class SocketFile : public File {
  protected:
   Done bind_inet(Caller& caller, const InetAddress& to);
   Done bind_unix(const SocketAddress& to);
-  // Gives it a name of the kernel's choice when it has none.
+  // Binds the socket to a name that the kernel chooses, if it has none.
   Done bind_to_any();
   [[nodiscard]] bool is_inet() const { return end_->domain == AF_INET || end_->domain == AF_INET6; }
   [[nodiscard]] virtual int protocol() const;  // SO_PROTOCOL
-  // Who is at the other side, for SO_PEERCRED; no process when there is none.
+  // The owner of the other side, for SO_PEERCRED; no process when there is none.
   [[nodiscard]] virtual Sender peer_owner() const {
     return {.process = 0, .uid = UINT32_MAX, .gid = UINT32_MAX};
   }
   Try<InetAddress> reachable(const SocketAddress& to) const;
-  // The first packet, of which what does not fit is lost; it is taken unless it stays. Errors: those of Buffer::put().
+  // Receives the first packet, dropping what does not fit. Removes the packet unless `stays`. Errors: those
+  // of Buffer::put().
   Done receive_packet(Buffer& to, bool stays, Incoming& got);
   const std::shared_ptr<SocketEnd> end_;
 
@@ -106,7 +109,7 @@ class SocketFile : public File {
   Done set_int_option(int level, int name, int value);
   Done set_time_option(int name, std::span<const std::byte> value);
   NodeRef node_;
-  std::map<std::pair<int, int>, int> options_;  // those that are only kept
+  std::map<std::pair<int, int>, int> options_;  // options that are only stored
   std::chrono::microseconds receive_limit_{0}, send_limit_{0};
   linger linger_ = {};
 };

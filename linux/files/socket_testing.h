@@ -1,4 +1,4 @@
-// What tests of sockets have in common.
+// Helpers shared by the tests of sockets.
 #pragma once
 
 #include <gtest/gtest.h>

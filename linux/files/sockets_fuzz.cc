@@ -1,4 +1,5 @@
-// Sockets of all kinds that are named, connected, written, read and closed in any order, with addresses and options of any bytes.
+// Sockets of all kinds, named, connected, written, read and closed in any order, with arbitrary addresses and
+// options.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -18,7 +19,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// The bytes that decide what is done, one after the other; zeros after the end.
+// The bytes that decide what to do, one after another; zeros after the end.
 class Choices {
  public:
   explicit Choices(std::span<const uint8_t> bytes) : left_(bytes) {}
@@ -87,7 +88,7 @@ void transfer(Room& room, SocketFile& socket, Choices& choices) {
   if (choices.next() % 2 == 0) {
     Outgoing how = {.flags = MSG_NOSIGNAL};
     if (choices.next() % 2 == 0) how.to = address(room, choices);
-    // No file is sent that could hold itself.
+    // No file is sent that could contain itself.
     if (choices.next() % 4 == 0) how.files.push_back(make_event_file(0, 0).value());
     const std::string bytes = socket.domain() == AF_NETLINK ? choices.bytes(choices.next())
                                                             : std::string(size_t{choices.next()} * 64, 'x');

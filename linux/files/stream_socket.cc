@@ -10,7 +10,7 @@ namespace membrane::linux {
 namespace {
 
 constexpr size_t kMostBacklog = 4096;
-constexpr size_t kMostPiece = 65536;  // bytes of a stream that are one packet
+constexpr size_t kMostPiece = 65536;  // bytes of a stream in one packet
 
 }  // namespace
 
@@ -20,7 +20,7 @@ StreamSocket::StreamSocket(std::shared_ptr<SocketEnd> end, std::shared_ptr<Socke
 
 namespace {
 
-// `own` will not be received from any more; the one at its other side is told.
+// Nothing will be received from `own` any more; its peer is notified.
 void close_end(SocketEnd& own, SocketEnd* peer) {
   own.is_closed = true;
   if (peer != nullptr) {
@@ -37,7 +37,7 @@ void close_end(SocketEnd& own, SocketEnd* peer) {
 StreamSocket::~StreamSocket() {
   end_->space->unbind(*end_);
   end_->is_listening = false;
-  // Those who were never accepted: their peers are the ends of those who connected, which hold them alone.
+  // Connections that were never accepted: their peers are ends that only their connecting sockets hold.
   for (const auto& waiting : std::exchange(end_->pending, {})) {
     waiting->is_closed = true;
     waiting->clear();
@@ -66,7 +66,7 @@ short StreamSocket::ready() {
   if (peer_ == nullptr) return static_cast<short>(events | POLLOUT | POLLWRNORM | POLLHUP);
   if (!end_->packets.empty() || end_->receives_no_more || end_->error != 0) events |= POLLIN | POLLRDNORM;
   if (end_->receives_no_more) events |= POLLRDHUP;
-  // TCP cannot tell a peer that is gone from one that only sends no more.
+  // TCP cannot distinguish a closed peer from one that only stopped sending.
   const bool is_gone = peer_->is_closed && !is_inet();
   if (is_gone || (end_->receives_no_more && sends_no_more_)) events |= POLLHUP;
   const bool has_room = peer_->room() >= peer_->capacity / 4;
@@ -173,7 +173,7 @@ Try<std::shared_ptr<SocketFile>> StreamSocket::accept(Caller& caller) {
   end_->changed.wake();
   auto other = accepted->connected_by.lock();
   if (other == nullptr) {
-    // It was closed before it was accepted: what it sent can be read still.
+    // The peer closed before it was accepted; what it sent can still be read.
     other = std::make_shared<SocketEnd>(end_->space, end_->domain, end_->type);
     other->is_closed = true;
     other->local = accepted->remote;
@@ -212,9 +212,9 @@ Try<size_t> StreamSocket::send(Caller& caller, Buffer& from, const Outgoing& how
   if (!how.to.bytes.empty() && !is_inet()) return err(peer_ != nullptr ? EISCONN : EOPNOTSUPP);
   const bool was_connected = peer_ != nullptr;
   if (!was_connected && !is_inet()) return err(ENOTCONN);
-  // SHUT_RD of the peer's, of which TCP tells nothing.
+  // The peer's SHUT_RD, which TCP does not report.
   const bool is_refused = was_connected && !is_inet() && peer_->receives_no_more;
-  // TCP learns from its first bytes to a peer that has closed that nobody is there.
+  // TCP learns that a peer has closed only when the first bytes reach it.
   if (was_connected && is_inet() && peer_->is_closed && end_->error == 0 && !sends_no_more_ &&
       !std::exchange(has_been_reset_, true))
     return lose(from);
@@ -297,7 +297,7 @@ Try<Incoming> StreamSocket::receive(Caller&, Buffer& to, int how) {
   return got;
 }
 
-// As far as there is room and one sender; files end it.
+// Receives as far as there is room and one sender; attached files end it.
 Done StreamSocket::receive_bytes(Buffer& to, bool stays, Incoming& got) {
   got.sender = end_->packets.front().sender;
   for (size_t at = 0; at < end_->packets.size() && to.size() > 0;) {

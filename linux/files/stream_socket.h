@@ -1,4 +1,4 @@
-// Sockets with connections: SOCK_STREAM and SOCK_SEQPACKET. Threads: the kernel's one.
+// Sockets with connections: SOCK_STREAM and SOCK_SEQPACKET. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/files/socket_file.h"
@@ -8,7 +8,7 @@ namespace membrane::linux {
 class StreamSocket final : public SocketFile {
  public:
   using SocketFile::SocketFile;
-  // Connected to `peer`, as accept() and socketpair() make it.
+  // Connected to `peer`, as accept() and socketpair() create it.
   StreamSocket(std::shared_ptr<SocketEnd> end, std::shared_ptr<SocketEnd> peer, const Credentials& owner);
   ~StreamSocket() override;
   short ready() override;
@@ -35,14 +35,14 @@ class StreamSocket final : public SocketFile {
   Done connect_outside(const InetAddress& to);
   Try<size_t> send_bytes(Caller& caller, Buffer& from, FilesInFlight files);
   Try<size_t> send_packet(Caller& caller, Buffer& from, FilesInFlight files);
-  // Takes bytes that nobody will receive.
+  // Discards bytes that nobody will receive.
   static Try<size_t> lose(Buffer& from);
   Done receive_bytes(Buffer& to, bool stays, Incoming& got);
   [[nodiscard]] bool is_stream() const { return end_->type == SOCK_STREAM; }
   std::shared_ptr<SocketEnd> peer_;  // nullptr: not connected
   bool sends_no_more_ = false;
-  bool has_been_reset_ = false;             // bytes went to a peer of TCP that had closed
-  std::weak_ptr<SocketEnd> full_listener_;  // that connect() found without room
+  bool has_been_reset_ = false;             // bytes were sent to a TCP peer that had closed
+  std::weak_ptr<SocketEnd> full_listener_;  // where connect() found no room
 };
 
 }  // namespace membrane::linux

@@ -11,7 +11,7 @@
 namespace membrane::linux {
 namespace {
 
-// With the speeds, as TCGETS2 and TCSETS2 have it.
+// With the speeds, as in TCGETS2 and TCSETS2.
 struct TerminalModes2 {
   TerminalModes modes;
   uint32_t input_speed = 0, output_speed = 0;
@@ -110,7 +110,7 @@ void Terminal::hang_up() {
   changed.wake();
 }
 
-// As on Linux, who has a slave open goes on with it.
+// As on Linux, a process that has a slave open continues with it.
 void Terminal::end_session() {
   const int session = std::exchange(session_, 0), foreground = std::exchange(foreground_, 0);
   if (session != 0) {
@@ -129,7 +129,7 @@ void Terminal::set_size(const winsize& to) {
 
 Done Terminal::flush(int what, bool is_master) {
   if (what != TCIFLUSH && what != TCOFLUSH && what != TCIOFLUSH) return err(EINVAL);
-  // What is input for one side is output of the other.
+  // The input of one side is the output of the other.
   const int typed = is_master ? TCOFLUSH : TCIFLUSH, shown = is_master ? TCIFLUSH : TCOFLUSH;
   if (what == typed || what == TCIOFLUSH) line.flush_input();
   if (what == shown || what == TCIOFLUSH) line.output.clear();
@@ -257,7 +257,7 @@ Try<int64_t> Terminal::ioctl(Caller& caller, uint64_t request, uint64_t argument
       return 0;
     }
     case TIOCOUTQ: MEMBRANE_TRY(caller.put(argument, 0)); return 0;
-    // Output never stops, and there is no line to break.
+    // Output never stops, and there is no line on which to send a break.
     case TCXONC:
     case TCSBRK:
     case TCSBRKP:

@@ -1,4 +1,4 @@
-// A terminal: its line discipline, its size, and the session that it controls. pty.h opens it. Threads: the kernel's one.
+// A terminal: its line discipline, its size, and the session that it controls. pty.h opens it. Threads: the kernel's thread.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -18,13 +18,13 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
 
   LineDiscipline line;
   winsize size = {};
-  bool is_locked = true;    // slaves cannot be opened: TIOCSPTLCK
-  int slaves = 0;           // open descriptions, dead ones too
-  bool had_slaves = false;  // since it was made
+  bool is_locked = true;    // TIOCSPTLCK: slaves cannot be opened
+  int slaves = 0;           // open descriptions, including dead ones
+  bool had_slaves = false;  // since its creation
   bool has_master = true;
-  bool has_packets = false;   // TIOCPKT: the master is told of what happens to the slave
-  uint8_t packet_status = 0;  // TIOCPKT_FLUSHREAD…, that it has not read yet
-  uint64_t hang_ups = 0;      // descriptions from before the last one are dead
+  bool has_packets = false;   // TIOCPKT: the master receives status changes
+  uint8_t packet_status = 0;  // TIOCPKT_FLUSHREAD… not yet read
+  uint64_t hang_ups = 0;      // descriptions opened before the last one are dead
   WaitQueue changed;
   NodeRef node;  // the slave's, in devpts
   const int number;
@@ -33,26 +33,26 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   [[nodiscard]] int session() const { return session_; }
   [[nodiscard]] int foreground() const { return foreground_; }
   [[nodiscard]] bool controls(Caller& caller) const;
-  // What a process of the background gets for reading (SIGTTIN) and for writing and changing modes (SIGTTOU): the signal goes to
-  // its group. Errors: kAskAgain; EIO where the signal would do nothing.
+  // The job control that a background process meets when it reads (SIGTTIN), or writes or changes modes
+  // (SIGTTOU): its group gets the signal. Errors: kAskAgain; EIO where the signal would have no effect.
   Done check_job(Caller& caller, int signal);
-  // It becomes the caller's controlling terminal, whose group is then in the foreground. `steals`: also from another session, by
-  // root. Errors: EPERM.
+  // Makes it the caller's controlling terminal, with the caller's group in the foreground. `steals`: root may
+  // take it from another session. Errors: EPERM.
   Done take(Caller& caller, bool steals);
-  // As take(), for opening: when that may be, and only then.
+  // Like take(), for open(): does nothing where take() would fail.
   void take_if_free(Caller& caller);
   // TIOCNOTTY. Errors: ENOTTY.
   Done leave(Caller& caller);
   // TIOCSPGRP. Errors: ENOTTY, EINVAL, ESRCH, EPERM, those of check_job().
   Done set_foreground(Caller& caller, int group);
 
-  // The master is closed: what is open is dead, and the session ends.
+  // The master was closed: open descriptions are dead, and the session ends.
   void hang_up();
-  // Its leader has ended: the session loses the terminal and gets SIGHUP.
+  // The session's leader has ended: the session loses the terminal and gets SIGHUP.
   void end_session();
   void set_size(const winsize& to);
 
-  // Those that master and slave have in common: modes, size, flushing.
+  // Requests that master and slave have in common: modes, size, flushing.
   Try<int64_t> ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
 
  private:
@@ -61,7 +61,7 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   Try<int64_t> job_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
   Done read_and_set_modes(Caller& caller, uint64_t argument, bool flushes, bool has_speeds);
   void set_modes(TerminalModes wanted, bool flushes);
-  // Modes as System V has them, in half as many bits.
+  // System V modes, which have half as many bits.
   Try<int64_t> old_mode_ioctl(Caller& caller, uint64_t request, uint64_t argument, bool is_master);
   void tell_master(int status, int instead_of = 0);
   Done flush(int what, bool is_master);
@@ -70,7 +70,7 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   std::array<uint32_t, 2> speeds_ = {38400, 38400};
 };
 
-// What Caller::terminal() gives: a terminal that is not open. Opening /dev/tty opens it.
+// The value of Caller::terminal(): a terminal that is not open. Opening /dev/tty opens it.
 class ControllingTerminal final : public File {
  public:
   explicit ControllingTerminal(std::shared_ptr<Terminal> terminal) : terminal_(std::move(terminal)) {}
@@ -83,7 +83,7 @@ class ControllingTerminal final : public File {
   const std::shared_ptr<Terminal> terminal_;
 };
 
-// For the kernel: the leader of a session has ended whose processes have this controlling terminal.
+// For the kernel: the leader of the session that this terminal controls has ended.
 void end_session(File& controlling_terminal);
 
 }  // namespace membrane::linux

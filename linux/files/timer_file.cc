@@ -14,7 +14,7 @@ using std::chrono::nanoseconds;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr nanoseconds kNever{INT64_MAX};
 
-// Errors: EINVAL. Times that no clock reaches are the last that there is.
+// Errors: EINVAL. Times beyond the range of the clock are clamped to its last time.
 Try<nanoseconds> nanoseconds_of(const timespec& time) {
   if (time.tv_sec < 0 || time.tv_nsec < 0 || time.tv_nsec >= kSecond) return err(EINVAL);
   if (time.tv_sec >= INT64_MAX / kSecond) return kNever;
@@ -44,11 +44,11 @@ void TimerFile::count_expirations() {
   }
   const int64_t times = (time - *next_) / interval_ + 1;
   count_ += static_cast<uint64_t>(times);
-  const int64_t last = times - 1;  // sums of times that have passed fit
+  const int64_t last = times - 1;  // sums of past times do not overflow
   next_ = sum(*next_ + last * interval_, interval_);
 }
 
-// The kernel's timer runs once for each time that is waited for: when it is read, or expires, the next begins.
+// The kernel's timer is set for one expiration at a time: reading or expiring sets the next.
 void TimerFile::arm() {
   alive_ = nullptr;
   if (!next_ || count_ > 0) return;
@@ -59,7 +59,7 @@ void TimerFile::arm() {
   alive_ = std::make_shared<char>();
   timers_.at(steady + rest, alive_, [this] {
     count_expirations();
-    if (count_ == 0) return arm();  // the clocks do not agree to the nanosecond
+    if (count_ == 0) return arm();  // the clocks may differ by nanoseconds
     expired_.wake();
   });
 }

@@ -1,4 +1,4 @@
-// timerfd: a timer that is read. Threads: the kernel's one.
+// timerfd: a timer that is read as a file. Threads: the kernel's thread.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,15 @@ class TimerFile final : public File {
  public:
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return "anon_inode:[timerfd]"; }
-  // How often it has expired since it was set or read. Errors: EAGAIN when it has not; EINVAL for fewer than 8 bytes.
+  // Reads how often it has expired since it was set or read. Errors: EAGAIN when it has not; EINVAL for fewer
+  // than 8 bytes.
   Try<size_t> read(Caller& caller, Buffer& to) override;
   short ready() override;
   void join(Waiter& waiter) override { waiter.join(expired_); }
   bool can_poll() override { return true; }
 
-  // timerfd_settime(), which gives what was set before, and timerfd_gettime(). `flags`: TFD_TIMER_ABSTIME,
-  // TFD_TIMER_CANCEL_ON_SET (the guest's clock is not set by leaps: nothing is ever cancelled). Errors: EINVAL.
+  // timerfd_settime(), which returns the previous setting, and timerfd_gettime(). `flags`: TFD_TIMER_ABSTIME,
+  // TFD_TIMER_CANCEL_ON_SET (the guest's clock is never set, so nothing is ever cancelled). Errors: EINVAL.
   Try<itimerspec> set(int flags, const itimerspec& to);
   [[nodiscard]] itimerspec get();
 
@@ -38,7 +39,7 @@ class TimerFile final : public File {
   std::optional<Nanos> next_;
   Nanos interval_{0};
   uint64_t count_ = 0;
-  std::shared_ptr<void> alive_;  // the kernel's timer ends with it
+  std::shared_ptr<void> alive_;  // the kernel's timer expires with it
   WaitQueue expired_;
 };
 

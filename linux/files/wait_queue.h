@@ -1,5 +1,5 @@
-// Who waits for what. A system call that waits holds no stack: it says which queues may change its answer, and is asked
-// again when one of them is woken. Threads: the kernel's one.
+// Queues of waiters. A system call that waits holds no stack: it names the queues that may change its answer,
+// and is retried when one of them is woken. Threads: the kernel's thread.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,13 @@ namespace membrane::linux {
 
 class WaitQueue;
 
-// Of a task, or of an epoll instance. Not moved while it is in queues.
+// A waiting task or epoll instance. It must not be moved while it is in queues.
 class Waiter {
  public:
   virtual ~Waiter() { leave(); }
-  // A queue that it is in was woken; it is still in all of them. It must not join or leave queues in here, but
-  // note that it has been woken. It may wake another queue if that cannot lead back to this one, and does so in few steps.
+  // A queue that it is in was woken; it is still in all of its queues. It must not join or leave queues here,
+  // only record that it was woken. It may wake
+  // another queue if that takes few steps and cannot lead back to this one.
   virtual void on_wake() = 0;
   void join(WaitQueue& queue);
   void leave();  // all queues
@@ -31,8 +32,8 @@ class WaitQueue {
   WaitQueue() = default;
   WaitQueue(const WaitQueue&) = delete;
   WaitQueue& operator=(const WaitQueue&) = delete;
-  ~WaitQueue();  // those who wait are woken
-  void wake();   // all, in the order in which they came
+  ~WaitQueue();  // wakes the waiters
+  void wake();   // all, in order of arrival
   [[nodiscard]] bool is_empty() const { return waiters_.empty(); }
 
  private:

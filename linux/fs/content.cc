@@ -12,14 +12,14 @@
 namespace membrane::linux {
 namespace {
 
-constexpr uint64_t kHoleBytes = 64;  // what noting one costs
+constexpr uint64_t kHoleBytes = 64;  // the cost of recording one
 
 constexpr uint64_t page_of(uint64_t offset) { return offset / kPageBytes; }
 constexpr uint64_t round_up(uint64_t size) { return (size + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
 int error_of_host() { return errno == ENOMEM || errno == EMFILE || errno == ENFILE ? ENOSPC : EIO; }
 
-// All of it. Errors: EIO, ENOSPC.
+// Writes all of it. Errors: EIO, ENOSPC.
 Done write_all(int file, uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t wrote = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -43,7 +43,7 @@ uint64_t Content::allocated() const {
     struct stat status = {};
     return fstat(file_, &status) == 0 ? static_cast<uint64_t>(status.st_blocks) * 512 : round_up(size_);
   }
-  // Pages that stand over the image's are counted with them, up to the size.
+  // Pages that overlay the image's are counted with them, up to the size.
   return std::min(round_up(base_size_) + charged_, round_up(size_));
 }
 
@@ -86,7 +86,7 @@ void Content::cut_base(uint64_t size) {
   charged_ -= gone * kPageBytes;
 }
 
-// Whether it is nothing but pages that follow each other in the file that it was kept in.
+// Whether it consists only of consecutive pages of the file that it was kept in.
 bool Content::is_one_run() const {
   return file_ < 0 && pages_.empty() && kept_.size() == 1 && kept_.begin()->first == 0 &&
          kept_end_ == size_ && kept_.begin()->second.pages >= page_of(round_up(size_));
@@ -134,7 +134,7 @@ Content::Pages::iterator Content::drop(Pages::iterator page) {
   return pages_.erase(page);
 }
 
-// A hole where the image has a page has to be noted, which takes memory as well.
+// A hole where the image has a page must be recorded, which takes memory as well.
 Done Content::hide(uint64_t page) {
   const auto found = pages_.find(page);
   if (found == pages_.end() && !is_kept_page(page)) {
@@ -263,7 +263,7 @@ Done Content::allocate(int mode, uint64_t offset, uint64_t length) {
     return {};
   }
   if (kind != 0) return zero(offset, std::min(end, size_));
-  // Room is looked for, but not set aside: pages are charged when they are written.
+  // Checks for room but does not reserve it: pages are charged when they are written.
   const uint64_t stop = std::min(end, size_), room = account_->bytes() - account_->used_bytes();
   uint64_t needed = 0;
   for (uint64_t page = page_of(offset); page * kPageBytes < stop && needed <= room; ++page)
@@ -280,7 +280,7 @@ Try<uint64_t> Content::seek_data(uint64_t offset, bool hole) {
     if (got < 0) return err(errno == ENXIO ? ENXIO : EIO);
     return static_cast<uint64_t>(got);
   }
-  // Page by page where there are some; from one to the next where there are none.
+  // Page by page where there are some; otherwise from one to the next.
   uint64_t page = page_of(offset);
   if (hole && pages_.empty() && kept_.empty()) page = std::max(page, page_of(round_up(base_size_)));
   while (page * kPageBytes < size_) {

@@ -1,7 +1,7 @@
-// The bytes of a regular file that a sandbox may change: pages of its own over those of an image, and, once it was mapped, a
-// memfd that the guests' mappings share. Every page is charged before it is there.
+// The bytes of a regular file that a sandbox may change: pages of its own over those of an image and, once
+// the file was mapped, a memfd that the guests' mappings share. Every page is charged before it is allocated.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace membrane::linux {
 
 constexpr uint64_t kMostFileBytes = uint64_t{1} << 46;
 
-// What a tree may take of the host: bytes of contents, names and attributes; nodes.
+// What a tree may use of the host: bytes of contents, names and attributes; and nodes.
 class Account {
  public:
   Account(uint64_t bytes, uint64_t nodes) : bytes_(bytes), nodes_(nodes) {}
@@ -35,10 +35,11 @@ class Account {
     used_bytes_ -= bytes;
     used_nodes_ -= nodes;
   }
-  // What contents are charged, and how many of their pages are in this process's heap: others are in files. May wrap below zero.
+  // Records what contents are charged, and how many of their pages are in this process's heap; the others are
+  // in files. May wrap below zero.
   void note_contents(uint64_t more) { content_bytes_ += more; }
   void note_heap_pages(int64_t more) { heap_pages_ += static_cast<uint64_t>(more); }
-  // There is no room, and that is counted.
+  // Fails for lack of room and counts the failure.
   std::unexpected<int> refuse() {
     ++refusals_;
     return err(ENOSPC);
@@ -48,7 +49,7 @@ class Account {
   [[nodiscard]] uint64_t nodes() const { return nodes_; }
   [[nodiscard]] uint64_t used_bytes() const { return used_bytes_; }
   [[nodiscard]] uint64_t used_nodes() const { return used_nodes_; }
-  // Of used_bytes(): what is in this process's heap, names and attributes too.
+  // The part of used_bytes() that is in this process's heap, including names and attributes.
   [[nodiscard]] uint64_t heap_bytes() const {
     return used_bytes_ - content_bytes_ + heap_pages_ * kPageBytes;
   }
@@ -58,7 +59,7 @@ class Account {
                            heap_pages_ = 0;
 };
 
-// What a content is charged, which its account knows apart.
+// The charge of a content, which its account tracks separately.
 class ContentCharge {
  public:
   explicit ContentCharge(Account& account) : account_(account) {}
@@ -97,7 +98,7 @@ class Content {
 
   [[nodiscard]] uint64_t size() const { return size_; }
   [[nodiscard]] uint64_t allocated() const;
-  // Whether it is as the image has it.
+  // Whether the content is unchanged from the image.
   [[nodiscard]] bool is_base() const {
     return file_ < 0 && pages_.empty() && kept_.empty() && size_ == base_size_ && size_ == base_.size();
   }
@@ -113,7 +114,8 @@ class Content {
  private:
   using Page = std::array<std::byte, kPageBytes>;
   using Pages = std::map<uint64_t, std::unique_ptr<Page>>;
-  // Pages of the file that the sandbox was kept in. They stand over the image's, and are charged as if they were in pages_.
+  // Consecutive pages of the file that the sandbox was kept in. They overlay the image's pages, and are
+  // charged as if they were in pages_.
   struct KeptRun {
     uint64_t pages = 0, at = 0;  // in the file
   };
@@ -122,15 +124,16 @@ class Content {
   friend class ContentState;  // linux/kept/tree_state.h
   friend class ContentPages;
 
-  // The page's bytes as they lie under pages_: kept ones, or the image's; none beyond them.
+  // The page's bytes below pages_: kept ones or the image's; empty beyond them.
   [[nodiscard]] std::span<const std::byte> base_page(uint64_t page) const;
   [[nodiscard]] const KeptRuns::value_type* kept_run(uint64_t page) const;
-  [[nodiscard]] uint64_t next_kept(uint64_t page) const;  // where a run begins; UINT64_MAX for none
+  [[nodiscard]] uint64_t next_kept(
+      uint64_t page) const;  // the next page where a run begins; UINT64_MAX for none
   [[nodiscard]] uint64_t base_end() const { return std::max(base_size_, kept_end_); }
   [[nodiscard]] bool is_kept_page(uint64_t page) const {
     return page * kPageBytes < kept_end_ && kept_run(page) != nullptr;
   }
-  void cut_base(uint64_t size);  // before the pages beyond it are dropped
+  void cut_base(uint64_t size);  // call it before dropping the pages beyond
   [[nodiscard]] bool is_one_run() const;
   [[nodiscard]] bool has_data(uint64_t page) const;
   Pages::iterator drop(Pages::iterator page);
@@ -143,19 +146,19 @@ class Content {
   std::shared_ptr<const Layer> layer_;
   std::span<const std::byte> base_;
   uint64_t base_at_ = 0;
-  uint64_t base_size_ = 0;  // what of the image's bytes is still the file's: less after it was cut
+  uint64_t base_size_ = 0;  // how many of the image's bytes still belong to the file
   std::shared_ptr<const PageFile> kept_file_;
   KeptRuns kept_;
-  uint64_t kept_end_ = 0;  // what of the kept bytes is still the file's
+  uint64_t kept_end_ = 0;  // how many of the kept bytes still belong to the file
   uint64_t size_ = 0;
   void note_heap_pages(int64_t more) {
     account_->note_heap_pages(more);
     heap_pages_ += more;
   }
-  Pages pages_;             // by number; an empty one is a hole over what lies under it
-  int64_t heap_pages_ = 0;  // those of them that are none
+  Pages pages_;             // by number; an empty one is a hole over the base
+  int64_t heap_pages_ = 0;  // those that are not holes
   ContentCharge charged_{*account_};
-  int file_ = -1;  // a memfd, which then has all
+  int file_ = -1;  // a memfd, which then holds all bytes
 };
 
 }  // namespace membrane::linux

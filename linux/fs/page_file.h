@@ -1,5 +1,5 @@
-// A file that is mapped for reading, and whose pages are contents of files of a tree: those of a sandbox that was kept (linux/kept/).
-// It must not be changed or made shorter while it is here. Threads: any; it does not change.
+// A read-only mapped file whose pages are the contents of a tree's files: that of a kept sandbox
+// (linux/kept/). It must not be changed or shortened while this exists. Threads: any; it does not change.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace membrane::linux {
 
 class PageFile {
  public:
-  // The file stays the caller's. Guests get its descriptor: where they must not change it, it is open for reading only. Errors: those
-  // of fstat(), fcntl() and mmap(); EINVAL for what is no file.
+  // The file remains the caller's. Guests get its descriptor, so open it read-only if they must not change
+  // it. Errors: those of fstat(), fcntl() and mmap(); EINVAL for anything but a file.
   static Try<std::shared_ptr<const PageFile>> map(int file);
   ~PageFile();
   PageFile(const PageFile&) = delete;

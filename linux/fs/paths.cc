@@ -13,7 +13,7 @@ bool Credentials::is_in(uint32_t group) const {
 Location::~Location() {
   LocationRef next = std::move(parent);
   while (next && next.use_count() == 1) {
-    // The last reference is ours, and locations are never made const.
+    // This is the last reference, and locations are never created const.
     LocationRef above = std::move(const_cast<Location&>(*next).parent);
     next = std::move(above);
   }
@@ -25,7 +25,7 @@ void Mounts::add(const Node& directory, NodeRef root) {
 
 NodeRef Mounts::over(const NodeRef& node) const {
   NodeRef top = node;
-  // In the order in which they were made, so that a mount over a mount's root is found, too.
+  // In the order in which they were made, so that a mount over a mount's root is found too.
   for (const auto& [directory, root] : mounts_)
     if (directory.get() == top.get()) top = root;
   return top;
@@ -66,8 +66,8 @@ std::optional<std::string> name_in(Node& directory, const Node& child) {
   return listed ? name : std::nullopt;
 }
 
-// The directory that holds `at` now, and the name in it. A directory may have been renamed since it was reached: then its nodes
-// know better than the names that were walked.
+// Returns the directory that holds `at` now, and its name there. A directory may have been renamed since it
+// was reached: then its nodes are more current than the names that were walked.
 struct Above {
   LocationRef directory;
   std::string name;
@@ -136,7 +136,7 @@ std::string path_of(const Place& place, const Location& location) {
 
 namespace {
 
-// One walk: where it is, what is left of the path, and how many links it has followed.
+// One walk: its position, the rest of the path, and how many links it has followed.
 class Walk {
  public:
   Walk(const Mounts& mounts, const Place& place, const Credentials& who, const WalkOptions& options)
@@ -152,7 +152,7 @@ class Walk {
     return go_to_root_if_absolute();
   }
 
-  // To the end. With `stops_at_last` not into the last part, which is put into last().
+  // Walks to the end. With `stops_at_last` it stops before the last part, which it stores in last().
   Done run(bool stops_at_last) {
     while (next_part()) {
       if (part_.size() > kMostNameBytes) return err(ENAMETOOLONG);

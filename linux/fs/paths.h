@@ -1,4 +1,5 @@
-// From paths to nodes: symbolic links, "..", mounts, trailing slashes, permissions. Threads: the kernel's one.
+// Resolves paths to nodes: symbolic links, "..", mounts, trailing slashes, permissions. Threads: the kernel's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,27 @@
 
 namespace membrane::linux {
 
-constexpr int kMostLinks = 40;  // followed in one walk; then ELOOP
+constexpr int kMostLinks = 40;  // followed in one walk, before ELOOP
 constexpr size_t kMostPathBytes = 4096, kMostNameBytes = 255;
 
-// A directory or file as it was reached: its node, and by which names. The path is for getcwd() and /proc.
+// A directory or file as it was reached: its node and the names on the way. getcwd() and /proc show the path.
 struct Location {
   NodeRef node;
   std::shared_ptr<const Location> parent;  // nullptr for the root of all
-  std::string name;                        // in it; empty for the root
+  std::string name;                        // the name in the parent; empty for the root
 
-  ~Location();  // without recursion, however deep it is
+  ~Location();  // not recursive, however deep it is
 };
 using LocationRef = std::shared_ptr<const Location>;
 
-// Where a process is.
+// The root, working directory and umask of a process.
 struct Place {
   LocationRef root, directory;
   uint32_t umask = 022;
 };
 
 struct WalkOptions {
-  bool follows_last = true;  // a symbolic link as the last part
+  bool follows_last = true;  // follow a symbolic link as the last part
   bool wants_directory = false;
   bool in_root = false, beneath = false, no_links = false, no_magic_links = false;  // openat2()
 };
@@ -40,7 +41,7 @@ struct WalkOptions {
 // The last part need not exist: for making, removing and renaming.
 struct Parent {
   LocationRef directory;
-  std::string name;        // may be "." or "..", which most callers refuse
+  std::string name;        // may be "." or "..", which most callers reject
   bool has_slash = false;  // "name/"
 };
 
@@ -48,24 +49,25 @@ struct Parent {
 class Mounts {
  public:
   void add(const Node& directory, NodeRef root);
-  [[nodiscard]] NodeRef over(const NodeRef& node) const;  // what is mounted there, or the node itself
+  [[nodiscard]] NodeRef over(const NodeRef& node) const;  // the root mounted there, or the node itself
 
  private:
   std::vector<std::pair<std::shared_ptr<const Node>, NodeRef>> mounts_;  // directory, root
 };
 
-// `from` is where a relative path begins. Errors: ENOENT, ENOTDIR, ELOOP, EACCES, ENAMETOOLONG; ENOENT for "".
+// A relative path starts at `from`. Errors: ENOENT, ENOTDIR, ELOOP, EACCES, ENAMETOOLONG; ENOENT for "".
 Try<LocationRef> walk(const Mounts& mounts, const Place& place, const LocationRef& from,
                       std::string_view path, const Credentials& who, const WalkOptions& options = {});
 Try<Parent> walk_to_parent(const Mounts& mounts, const Place& place, const LocationRef& from,
                            std::string_view path, const Credentials& who);
-// As seen from the root of `place`; "(unreachable)/…" when it is not below it. Follows directories that were renamed since
-// the location was reached. What has no name any more ends in " (deleted)".
+// The path as seen from the root of `place`; "(unreachable)/…" when it is not below it. Follows renames of
+// directories since the location was reached. The path of a node without a name ends in " (deleted)".
 std::string path_of(const Place& place, const Location& location);
 
 // `wanted`: R_OK, W_OK, X_OK. Errors: EACCES.
 Done may(const Credentials& who, const Attributes& attributes, int wanted);
-// Whether `who` may remove or rename a name in the directory: writing, and the sticky bit. Errors: EACCES, EPERM.
+// Whether `who` may remove or rename a name in the directory, by its write permission and sticky bit. Errors:
+// EACCES, EPERM.
 Done may_remove(const Credentials& who, const Attributes& directory, const Attributes& child);
 
 }  // namespace membrane::linux

@@ -54,7 +54,7 @@ class PathsTest : public ::testing::Test {
     make(path, {.mode = S_IFLNK | 0777, .target = target});
   }
   LocationRef at(const std::string& path) { return walk(mounts, place, place.directory, path, root).value(); }
-  // The path that a walk comes to, or its error.
+  // The path at which a walk ends, or its error.
   std::string go(const std::string& path, const WalkOptions& options = {}) {
     return go_as(root, path, options);
   }

@@ -57,7 +57,7 @@ void Tree::keep(TreeNode& node) {
 void Tree::drop(TreeNode& node) {
   const auto slot = slots_.find(node.number());
   if (slot == slots_.end()) return;
-  const auto gone = std::move(slot->second.kept);  // its end takes the slot out
+  const auto gone = std::move(slot->second.kept);  // its destructor removes the slot
   slot->second.kept = nullptr;
 }
 
@@ -65,7 +65,7 @@ void Tree::clear() {
   std::vector<std::shared_ptr<TreeNode>> kept;
   for (auto& [number, slot] : slots_)
     if (slot.kept) kept.push_back(std::move(slot.kept));
-  options_.image = nullptr;  // nothing is looked up any more
+  options_.image = nullptr;  // no more look-ups
 }
 
 const Entries::Entry* Entries::find(std::string_view name) const {
@@ -98,7 +98,7 @@ NodeRef make_tree(TreeOptions options) {
   const auto tree = std::make_shared<Tree>(std::move(options));
   const auto root = has_image ? tree->node(1) : tree->make({.mode = mode});
   tree->keep(*root);
-  // The nodes hold their tree, which holds nodes: what is given out ends that.
+  // The nodes hold their tree, which holds nodes: the root that is handed out breaks the cycle.
   return {root.get(), [tree, root](Node*) { tree->clear(); }};
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kEntryBytes = 128;  // besides the name
 constexpr uint32_t kMostHardLinks = 65000;
-constexpr size_t kMostAttributeBytes = 65536;  // of a node, and of a value
+constexpr size_t kMostAttributeBytes = 65536;  // for a node, and for a value
 
 uint64_t cost_of(std::string_view name) { return kEntryBytes + name.size(); }
 
@@ -196,7 +196,7 @@ void TreeNode::add_entry(std::string_view name, TreeNode& node) {
 
 void TreeNode::remove_entry(std::string_view name, TreeNode& node) {
   entries().remove(name);
-  const uint64_t cost = std::min(cost_of(name), charged_bytes_);  // names of the image were never charged
+  const uint64_t cost = std::min(cost_of(name), charged_bytes_);  // names from the image were never charged
   charged_bytes_ -= cost;
   tree_->account()->give(cost);
   if (node.is_directory()) --links_;
@@ -264,7 +264,7 @@ Done TreeNode::remove_directory(std::string_view name) {
   MEMBRANE_ASSIGN(const auto node, child(name));
   if (!node->is_directory()) return err(ENOTDIR);
   if (!node->is_empty()) return err(ENOTEMPTY);
-  node->entries();  // those of the image must not come again
+  node->entries();  // so that the image's entries do not reappear
   remove_entry(name, *node);
   node->lose_link(node->links_);
   return {};
@@ -456,7 +456,7 @@ Done TreeNode::set_attribute(std::string_view name, std::string_view value, int 
   uint64_t name_bytes = is_there ? 0 : name.size() + 1;
   for (const auto& [each, its_value] : xattrs()) name_bytes += each.size() + 1;
   if (name_bytes > kMostAttributeBytes) return err(ENOSPC);
-  // What is replaced is given back; what came from the image was never charged.
+  // The charge of what is replaced is returned; what came from the image was never charged.
   const uint64_t cost = kEntryBytes + name.size() + value.size();
   MEMBRANE_TRY(tree_->account()->take(cost));
   charged_bytes_ += cost;

@@ -1,4 +1,4 @@
-// The nodes of a tree (tree.h), and the tree that they are in. Threads: the kernel's one.
+// The nodes of a tree (tree.h), and the tree that they are in. Threads: the kernel's thread.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ namespace membrane::linux {
 class Pipe;  // linux/files/pipe.h
 class TreeNode;
 
-// Nodes by number. Those of the image have the number of their inode and one; others follow.
+// Nodes by number. A node of the image has the number of its inode plus one; others follow.
 class Tree : public std::enable_shared_from_this<Tree> {
  public:
   explicit Tree(TreeOptions options);
 
-  // nullptr for one that is damaged in the image.
+  // nullptr for a node that is damaged in the image.
   std::shared_ptr<TreeNode> node(uint64_t number);
   std::shared_ptr<TreeNode> make(const NewNode& what);  // charged already
   void keep(TreeNode& node);                            // it has changed
-  void drop(TreeNode& node);                            // it has no name any more
+  void drop(TreeNode& node);                            // it has lost its last name
   void forget(uint64_t number) { slots_.erase(number); }
-  void clear();  // all nodes that only the tree keeps
-  // Whether the node is not as it is in the image.
+  void clear();  // releases nodes that only the tree holds
+  // Whether the node differs from the image.
   [[nodiscard]] bool changed_node(uint64_t number) const {
     const auto slot = slots_.find(number);
     return slot != slots_.end() && slot->second.kept != nullptr;
@@ -50,7 +50,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   uint64_t next_number_;
 };
 
-// The entries of a directory that was changed. One that was not is read in the image.
+// The entries of a changed directory. An unchanged one is read from the image.
 class Entries {
  public:
   struct Entry {
@@ -60,7 +60,7 @@ class Entries {
   };
   [[nodiscard]] const Entry* find(std::string_view name) const;
   void add(std::string_view name, uint64_t number, uint8_t type);  // not there yet
-  // At the place of what has the name.
+  // Replaces the entry of that name.
   void replace(std::string_view name, uint64_t number, uint8_t type);
   void remove(std::string_view name);
   [[nodiscard]] size_t size() const { return by_position_.size(); }
@@ -107,7 +107,7 @@ class TreeNode final : public Node {
   [[nodiscard]] const std::shared_ptr<Tree>& tree() const { return tree_; }
   [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] std::optional<LayerInode> image_inode() const { return inode(); }  // which it was
-  // Of a file that was one of the image: whether it has the bytes of then.
+  // For a file of the image: whether it still has the image's bytes.
   [[nodiscard]] bool has_image_content() const {
     return is_from_image_ && (content_ == nullptr || content_->is_base());
   }
@@ -120,11 +120,11 @@ class TreeNode final : public Node {
   [[nodiscard]] bool is_directory() const { return (mode_ & S_IFMT) == S_IFDIR; }
   [[nodiscard]] uint8_t dirent_type() const { return static_cast<uint8_t>((mode_ & S_IFMT) >> 12); }
   [[nodiscard]] std::optional<LayerInode> inode() const;
-  Done check_new(std::string_view name);  // that an entry may be added
+  Done check_new(std::string_view name);  // checks that an entry may be added
   Entries& entries();                     // to be changed
   Try<std::shared_ptr<TreeNode>> child(std::string_view name);
   [[nodiscard]] bool is_empty();
-  void touch(bool is_content);  // changed now; and modified
+  void touch(bool is_content);  // sets the times changed and modified
   void add_entry(std::string_view name, TreeNode& node);
   void remove_entry(std::string_view name, TreeNode& node);
   void lose_link(uint64_t links);
@@ -142,7 +142,7 @@ class TreeNode final : public Node {
   uint64_t charged_bytes_ = 0, charged_nodes_ = 0;
   timespec accessed_ = {}, modified_ = {}, changed_ = {}, created_ = {};
   std::string target_;
-  std::weak_ptr<Pipe> pipe_;  // of a FIFO that is open
+  std::weak_ptr<Pipe> pipe_;  // for an open FIFO
   std::unique_ptr<Content> content_;
   std::unique_ptr<Entries> entries_;
   std::unique_ptr<Xattrs> xattrs_;

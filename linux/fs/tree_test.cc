@@ -253,7 +253,7 @@ TEST_F(TreeTest, WhatIsRemovedIsGivenBack) {
   EXPECT_EQ(usage_of(*root)->used_nodes, before.used_nodes);
 }
 
-// What was mapped is in a file of the host's, and no part of what the kernel's own memory is counted without.
+// What was mapped is in a file of the host and not part of the kernel's own memory.
 TEST_F(TreeTest, ContentsInTheHeapAreTold) {
   const NodeRef written = make(root, "written"), mapped = make(root, "mapped");
   const uint64_t names = usage_of(*root)->used_bytes;
@@ -373,7 +373,8 @@ TEST_F(TreeTest, FilesOfAnImageAreMappedByAnImagesDescriptorUntilTheyAreWritten)
   EXPECT_EQ(root->mapping(0, 4096, false).error(), ENODEV);
 }
 
-// Content against a string that has the same done to it: over an image, and before and after it is mapped.
+// Compares content with a string that undergoes the same operations: over an image, and before and after it
+// is mapped.
 class ContentTest : public TreeTest, public ::testing::WithParamInterface<unsigned> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, ContentTest, ::testing::Range(0u, 12u));
 
@@ -419,7 +420,7 @@ TEST_P(ContentTest, DoesWhatAStringDoes) {
     }
     ASSERT_EQ(file->attributes().size, model.size());
     ASSERT_TRUE(text_of(file) == model) << "in round " << round;
-    // What is no hole has all bytes that are not zero.
+    // Everything outside the holes contains all bytes that are not zero.
     for (uint64_t at = 0; at < model.size();) {
       const auto data = file->seek_data(at, false);
       const uint64_t begin = data ? *data : model.size();

@@ -16,7 +16,7 @@
 namespace membrane::linux {
 namespace {
 
-constexpr size_t kMostOpen = 200;  // fewer than a broker allows
+constexpr size_t kMostOpen = 200;  // fewer than the broker allows
 constexpr uint64_t kMostFileBytes = 1ull << 40;
 
 uint64_t hash_of(std::string_view path) {
@@ -48,7 +48,7 @@ struct Asked {
   std::string bytes;
 };
 
-// The broker, as this side has it.
+// The broker, seen from this side.
 class Client {
  public:
   Client(HostFile socket, const GrantedOptions& granted) : options(granted), socket_(std::move(socket)) {}
@@ -92,7 +92,7 @@ class Client {
   const HostFile socket_;
 };
 
-// What guests map of a file, charged while anyone has it.
+// The bytes of a file that guests map, charged while anyone has them.
 class FileCopy {
  public:
   FileCopy(HostFile file, uint64_t bytes, std::shared_ptr<uint64_t> account)
@@ -113,13 +113,13 @@ class FileCopy {
 
 class GrantedNode;
 
-// All nodes of a granted directory: one for each path, so that locks and mounts are of the file, whoever opens it. When
-// the host has put another file there, that is another node.
+// All nodes of a granted directory, one for each path, so that locks and mounts apply to the file whoever
+// opens it. When the host has put another file at a path, it gets another node.
 struct Granted {
   explicit Granted(HostFile socket, const GrantedOptions& options) : client(std::move(socket), options) {}
   Client client;
   std::map<std::string, std::weak_ptr<GrantedNode>, std::less<>> nodes;
-  std::list<GrantedNode*> open;  // those that the broker has open for us, the last used one first
+  std::list<GrantedNode*> open;  // open at the broker, the last used one first
 };
 
 class GrantedNode final : public Node {
@@ -134,7 +134,7 @@ class GrantedNode final : public Node {
   GrantedNode(const GrantedNode&) = delete;
   GrantedNode& operator=(const GrantedNode&) = delete;
 
-  // `number`: the broker's of what stands at `path` now; 0: not known.
+  // `number`: the broker's number of the file that is at `path` now; 0: unknown.
   static std::shared_ptr<GrantedNode> make(const std::shared_ptr<Granted>& all, std::string path,
                                            std::shared_ptr<GrantedNode> above, uint32_t type,
                                            uint64_t number) {
@@ -245,7 +245,7 @@ class GrantedNode final : public Node {
     if (path_.size() + name.size() + 1 > GrantedRequest::kMostPathBytes) return err(ENAMETOOLONG);
     return path_.empty() ? std::string(name) : path_ + "/" + std::string(name);
   }
-  // Whether it is the file that the broker has just told of.
+  // Whether it is the file that the broker has just described.
   bool is_of(uint32_t type, uint64_t number) {
     if (number_ == 0) number_ = number;
     return type_ == type && (number == 0 || number_ == number);
@@ -257,12 +257,13 @@ class GrantedNode final : public Node {
   Done set_mode(uint32_t mode) {
     return done(all_->client.ask({.act = GrantedAct::kSetMode, .mode = mode & 0777}, path_));
   }
-  // Of a new one, which the broker made as its own umask has it: who may not read it may not run it.
+  // Adjusts the mode of a new file, which the broker created by its own umask: a user who may not read it may
+  // not run it.
   void narrow_mode(uint32_t mode) {
     const uint32_t made = attributes().mode & 0777, most = made | (made & 0444) >> 2;
     if ((mode & most) != made) static_cast<void>(set_mode(mode & most));
   }
-  // Opens it with the broker, where it is not.
+  // Opens it with the broker, unless it is open.
   Done open_for(bool writing);
   void keep_open(uint64_t file, bool writing);
   void close() {
@@ -270,7 +271,8 @@ class GrantedNode final : public Node {
     static_cast<void>(all_->client.ask({.act = GrantedAct::kClose, .file = std::exchange(file_, 0)}));
     all_->open.remove(this);
   }
-  // The name is about to go: what has the file goes on with it. Errors: ENFILE, when there is no room to keep it open.
+  // The name is about to be removed; open files keep the file. Errors: ENFILE when there is no room to keep
+  // it open.
   Done leave_name(const std::string& path) {
     const auto found = all_->nodes.find(path);
     if (found == all_->nodes.end()) return {};
@@ -292,20 +294,20 @@ class GrantedNode final : public Node {
   std::string path_;
   std::shared_ptr<GrantedNode> above_;
   const uint32_t type_;
-  uint64_t number_ = 0;   // the broker's; 0: not known yet
-  uint32_t mode_ = 0;     // as it was seen last
+  uint64_t number_ = 0;   // the broker's; 0: unknown
+  uint32_t mode_ = 0;     // as last seen
   bool is_gone_ = false;  // its name is
   uint64_t file_ = 0;     // the broker's number; 0: not open
   bool is_for_writing_ = false;
-  std::shared_ptr<const FileCopy> copy_;  // for what is mapped next
-  Attributes copied_;                     // the file's when it was copied
+  std::shared_ptr<const FileCopy> copy_;  // for the next mapping
+  Attributes copied_;                     // the file's attributes when it was copied
   std::shared_ptr<GrantedNode> leaving_;
   struct Entry {
     std::string name;
     uint64_t number = 0;
     uint8_t type = 0;
   };
-  std::vector<Entry> listed_;  // since a list began
+  std::vector<Entry> listed_;  // while listing
 };
 
 Done GrantedNode::open_for(bool writing) {
@@ -327,7 +329,7 @@ Done GrantedNode::open_for(bool writing) {
   return {};
 }
 
-// In the place of the one that was used longest ago; but what has no name cannot be opened again.
+// Replaces the least recently used one; but a file without a name could not be reopened.
 void GrantedNode::keep_open(uint64_t file, bool writing) {
   for (auto last = all_->open.end(); all_->open.size() >= kMostOpen && last != all_->open.begin();) {
     GrantedNode& oldest = **--last;
@@ -380,7 +382,7 @@ Done GrantedNode::allocate(int mode, uint64_t offset, uint64_t length) {
   return attributes().size >= offset + length ? Done() : resize(offset + length);
 }
 
-// A copy, which guests get to read: their own writes go to pages of their own.
+// A copy that guests may only read: their own writes go to private pages.
 Try<Backing> GrantedNode::mapping(uint64_t offset, uint64_t /*length*/, bool is_shared) {
   if (type_ != S_IFREG) return err(ENODEV);
   const Attributes now = attributes();
@@ -427,7 +429,7 @@ Try<NodeRef> GrantedNode::create(std::string_view name, const NewNode& what) {
   MEMBRANE_ASSIGN(const Asked asked, all_->client.ask({.act = GrantedAct::kOpen, .flags = kFlags}, path));
   if (asked.answer.file == 0) return err(EIO);
   auto made = make(all_, path, self(), S_IFREG, asked.answer.number);
-  // Who makes a file may write to it, whatever its permissions are; later it may not be opened.
+  // The creator of a file may write to it, whatever its permissions; a later open() may fail.
   made->close();
   made->keep_open(asked.answer.file, true);
   made->narrow_mode(mode);
@@ -475,7 +477,7 @@ Done GrantedNode::rename(std::string_view name, Node& to, std::string_view new_n
   const Done renamed = done(all_->client.ask({.act = GrantedAct::kRename}, from, onto));
   left_name(onto, renamed.has_value());
   if (!renamed) return renamed;
-  // All that was reached by the old name.
+  // Everything that was reached by the old name.
   const std::string prefix = from + "/";
   std::vector<std::shared_ptr<GrantedNode>> moved;
   for (const auto& [path, weak] : all_->nodes)

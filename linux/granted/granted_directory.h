@@ -1,11 +1,12 @@
-// A directory of the owner's machine, as programs of a sandbox see it. Nothing of it is here: each look, read and change is asked of the
-// owner's DirectoryBroker (computers/directories/), which opens paths beneath the directory and holds the grant.
+// A directory of the owner's machine as a sandbox's programs see it. Nothing of it is stored here: each
+// look-up, read and change is a request to the owner's DirectoryBroker (computers/directories/), which opens
+// paths beneath the directory and holds the grant.
 //
-// Permissions are the host's; the owner of all is the superuser. chmod() is the broker's to do, which may leave bits as they are; chown()
-// to what it is changes nothing, to another is refused. A file that is mapped is copied for it: what others change later is not seen in
-// the mapping, and it cannot be shared for writing.
+// Permissions are the host's; everything belongs to the superuser. The broker performs chmod(), and may leave
+// bits as they are. chown() to the current owner does nothing; to another it is refused. A file is copied
+// when it is mapped: the mapping does not see later changes by others, and cannot be shared for writing.
 //
-// Threads: the kernel's one, which waits for the answers.
+// Threads: the kernel's thread, which waits for the answers.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,13 @@ struct GrantedOptions {
   uint64_t device = 0;
   bool is_writable = false;
   uint64_t most_mapped_bytes = 256u << 20;  // of copies, together
-  // The bytes of copies that there are, also of those that are only mapped yet; shared with whoever counts them.
+  // The bytes of existing copies, including those that only mappings still use; shared with whatever counts
+  // them.
   std::shared_ptr<uint64_t> copied_bytes = std::make_shared<uint64_t>(0);
 };
 
-// `socket`: one end of a pair whose other end the broker serves. The node is the directory; its parent is itself.
+// `socket`: one end of a pair whose other end the broker serves. The returned node is the directory; its
+// parent is itself.
 NodeRef make_granted_directory(HostFile socket, const GrantedOptions& options);
 
 }  // namespace membrane::linux

@@ -63,7 +63,7 @@ Result<ArchiveReading> ArchiveReading::begin(Form form) {
   ArchiveReading reading;
   reading.archive_.reset(libarchive().archive_read_new());
   struct archive* const archive = reading.archive_.get();
-  if (archive == nullptr) return fail(ErrorCode::kExhausted, "there is no memory to read an archive");
+  if (archive == nullptr) return fail(ErrorCode::kExhausted, "there is not enough memory to read an archive");
   if (form == Form::kTar) {
     libarchive().archive_read_support_format_tar(archive);
   } else {
@@ -99,8 +99,8 @@ Result<ArchiveReading> ArchiveReading::open(std::string_view bytes, Form form) {
 std::unexpected<Error> ArchiveReading::damaged() const {
   const char* const why = libarchive().archive_error_string(archive_.get());
   return fail(ErrorCode::kInvalidInput,
-              std::string("this is no tar archive: ") + (why == nullptr ? "it is damaged" : why),
-              "Give a tar archive, as it is or compressed by gzip, zstd, xz or bzip2.");
+              std::string("this is not a tar archive: ") + (why == nullptr ? "it is damaged" : why),
+              "Pass a tar archive, plain or compressed with gzip, zstd, xz or bzip2.");
 }
 
 Result<struct archive_entry*> ArchiveReading::next() {

@@ -1,4 +1,4 @@
-// Archives that are read, by libarchive. Include it from .cc files of this directory only.
+// Reads archives with libarchive. Include it only from .cc files of this directory.
 //
 // Threads: one at a time.
 #pragma once
@@ -16,20 +16,21 @@ namespace membrane::linux {
 
 class ArchiveReading {
  public:
-  // What an archive is taken for: tar, or any bytes as its one entry; both also compressed by gzip, zstd, xz or bzip2.
+  // How to interpret an archive: as tar, or any bytes as its one entry; either may be compressed with gzip,
+  // zstd, xz or bzip2.
   enum class Form : uint8_t { kTar, kBytes };
-  // Errors: kInvalidInput for what is no archive.
+  // Errors: kInvalidInput for anything but an archive.
   static Result<ArchiveReading> open(const Blob& blob, Form form);
   static Result<ArchiveReading> open(std::string_view bytes, Form form);  // which live longer
 
-  // nullptr after the last. Errors: kInvalidInput.
+  // Returns nullptr after the last entry. Errors: kInvalidInput.
   Result<struct archive_entry*> next();
   struct Piece {
     std::string_view bytes;
     uint64_t offset = 0;
     bool is_end = false;
   };
-  // Of the entry's contents: the next bytes that are no hole.
+  // Returns the next bytes of the entry's contents that are not a hole.
   Result<Piece> read();
 
  private:
@@ -51,9 +52,9 @@ class ArchiveReading {
   std::unique_ptr<struct archive, Free> archive_;
 };
 
-// In UTF-8 where it is that, else the bytes: whatever the locale.
+// In UTF-8 where the name is valid, otherwise its bytes, whatever the locale.
 std::string path_of(struct archive_entry* entry);
-// Of a hard link, "" for others; of a symbolic link.
+// The target of a hard link, "" for other entries; the target of a symbolic link.
 std::string hard_link_of(struct archive_entry* entry);
 std::string symbolic_link_of(struct archive_entry* entry);
 

@@ -29,7 +29,7 @@ Result<Blob> blob_of(int fd, const std::string& path) {
   Blob blob{.holder = std::make_shared<Closer>(fd), .fd = fd};
   struct stat status = {};
   if (fstat(fd, &status) != 0) return refused_by_system("read", path);
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalidArgument, path + " is no regular file");
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kInvalidArgument, path + " is not a regular file");
   blob.size = static_cast<uint64_t>(status.st_size);
   return blob;
 }
@@ -48,8 +48,7 @@ Result<std::string> text_of(const Blob& blob, uint64_t most_bytes) {
   size_t done = 0;
   while (done < text.size()) {
     MEMBRANE_ASSIGN(const size_t got, blob.read(done, std::as_writable_bytes(std::span(text).subspan(done))));
-    if (got == 0)
-      return fail(ErrorCode::kInvalidInput, "a file of the image became shorter while it was read");
+    if (got == 0) return fail(ErrorCode::kInvalidInput, "a file of the image shrank while it was read");
     done += got;
   }
   return text;

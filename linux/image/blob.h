@@ -1,4 +1,4 @@
-// Bytes that stand in a file: a layer, a manifest, what is in a spool. The file is kept open by what `holder` is.
+// Bytes stored in a file: a layer, a manifest, something in a spool. `holder` keeps the file open.
 //
 // Threads: any.
 #pragma once
@@ -18,13 +18,13 @@ struct Blob {
   int fd = -1;
   uint64_t at = 0, size = 0;
 
-  // From `offset` on; fewer bytes at the end. Errors: kUnavailable.
+  // Reads from `offset`; returns fewer bytes at the end. Errors: kUnavailable.
   [[nodiscard]] Result<size_t> read(uint64_t offset, std::span<std::byte> to) const;
 };
 
-// A regular file. Errors: kNotFound; kInvalidArgument for what is no regular file; kUnavailable.
+// A regular file. Errors: kNotFound; kInvalidArgument for anything but a regular file; kUnavailable.
 Result<Blob> open_blob(const std::string& path);
-// Of a descriptor, which becomes the blob's.
+// Takes ownership of the descriptor.
 Result<Blob> blob_of(int fd, const std::string& path);
 // Errors: kTooLong; those of read().
 Result<std::string> text_of(const Blob& blob, uint64_t most_bytes);

@@ -57,7 +57,8 @@ Result<ImageConfig> read_image_config(std::string_view json) {
   ImageConfig config;
   if (json.empty()) return config;
   MEMBRANE_ASSIGN(const nlohmann::json object, read_json(json, "the image's configuration", kLimits));
-  if (!object.is_object()) return fail(ErrorCode::kInvalidInput, "the image's configuration is no object");
+  if (!object.is_object())
+    return fail(ErrorCode::kInvalidInput, "the image's configuration is not a JSON object");
   MEMBRANE_TRY(read_words(object, "Env", config.environment));
   MEMBRANE_TRY(read_words(object, "Entrypoint", config.entrypoint));
   MEMBRANE_TRY(read_words(object, "Cmd", config.command));

@@ -101,7 +101,7 @@ class DirectoryReading {
     return {};
   }
 
-  // What the host does not give is not there.
+  // What the host does not provide is absent.
   static void read_attributes(const std::string& host, LayerItem& item) {
     std::string names(kMostAttributeBytes, '\0');
     const ssize_t got = llistxattr(host.c_str(), names.data(), names.size());

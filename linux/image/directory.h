@@ -1,4 +1,4 @@
-// Directories of the host into images.
+// Copies directories of the host into images.
 //
 // Threads: pure.
 #pragma once
@@ -16,9 +16,9 @@ struct Owner {
   uint32_t uid = 0, gid = 0;
 };
 
-// Puts a directory of the host, with all that is in it on its file system, at the path `under` of the tree. Owners are as there,
-// unless `owner` says who. Sockets are left out. Contents come to stand in the spool. Errors: kUnavailable; kTooLong past
-// the limits; kInvalidInput.
+// Puts a directory of the host, with everything in it on its file system, at the path `under` of the tree.
+// Owners are kept, unless `owner` names one. Sockets are left out. Contents are stored in the spool. Errors:
+// kUnavailable; kTooLong past the limits; kInvalidInput.
 Status apply_directory(LayerTree& tree, const std::string& directory, const std::string& under,
                        const std::shared_ptr<Spool>& spool, const std::optional<Owner>& owner,
                        const LayerLimits& limits = {});

@@ -1,4 +1,4 @@
-// The words of Dockerfiles, and the variables in them.
+// Words of Dockerfiles, and the variables in them.
 #include <algorithm>
 #include <utility>
 
@@ -16,20 +16,20 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_of_name(char c) { return begins_name(c) || (c >= '0' && c <= '9'); }
 
-// Expands one text. A part of it, the word of ${NAME:-word}, is expanded by another of one step more depth.
+// Expands one text. The word in ${NAME:-word} is expanded by another instance, one level deeper.
 class Expansion {
  public:
   Expansion(std::string_view text, const DockerVariables& variables, char escape, int depth)
       : text_(text), variables_(variables), escape_(escape), depth_(depth) {}
 
-  // The whole text as one word.
+  // Expands the whole text as one word.
   Result<std::string> whole() {
     std::string out;
     while (at_ < text_.size()) MEMBRANE_TRY(step(out));
     return out;
   }
 
-  // The next word, up to white space; nothing at the end.
+  // Returns the next word, up to white space; nothing at the end.
   Result<std::optional<std::string>> word() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
     if (at_ == text_.size()) return std::nullopt;
@@ -59,7 +59,7 @@ class Expansion {
 
   Status single_quoted(std::string& out) {
     const size_t end = text_.find('\'', at_ + 1);
-    if (end == text_.npos) return wrong("a ' has no end");
+    if (end == text_.npos) return wrong("a ' is not closed");
     const size_t begin = std::exchange(at_, end + 1) + 1;
     return add(out, text_.substr(begin, end - begin));
   }
@@ -76,7 +76,7 @@ class Expansion {
       if (c == escape_ && (next == '"' || next == '$' || next == escape_)) ++at_;
       MEMBRANE_TRY(add(out, text_.substr(at_++, 1)));
     }
-    if (at_ == text_.size()) return wrong("a \" has no end");
+    if (at_ == text_.size()) return wrong("a \" is not closed");
     ++at_;
     return {};
   }
@@ -128,11 +128,11 @@ class Expansion {
       if (is_set) return add(out, *value);
       return wrong(std::string(name) + " has no value: " + std::string(rest.substr(1, 200)));
     }
-    return wrong("${" + std::string(inside.substr(0, 100)) + "} is of a form that is not known");
+    return wrong("${" + std::string(inside.substr(0, 100)) + "} has an unknown form");
   }
 
   Status add_expanded(std::string& out, std::string_view word) {
-    if (depth_ == kMostDepth) return wrong("variables stand in each other too deep");
+    if (depth_ == kMostDepth) return wrong("variables are nested too deep");
     MEMBRANE_ASSIGN(const std::string expanded, Expansion(word, variables_, escape_, depth_ + 1).whole());
     return add(out, expanded);
   }
@@ -180,7 +180,7 @@ Result<std::vector<DockerPair>> docker_pairs(const DockerInstruction& instructio
   if (!is_argument && name_bytes_of(text) == 0) {
     const size_t end = std::min(text.find_first_of(" \t"), text.size());
     const size_t begin = std::min(text.find_first_not_of(" \t", end), text.size());
-    if (begin == text.size()) return wrong(instruction.name + " wants a name and a value");
+    if (begin == text.size()) return wrong(instruction.name + " needs a name and a value");
     MEMBRANE_ASSIGN(std::string value, expand_docker_word(text.substr(begin), variables, escape));
     pairs.push_back({std::string(text.substr(0, end)), std::move(value)});
     return pairs;
@@ -190,7 +190,7 @@ Result<std::vector<DockerPair>> docker_pairs(const DockerInstruction& instructio
     const size_t equals = word.find('=');
     if (equals == 0 || word.empty()) return wrong(instruction.name + " has a value without a name");
     if (equals == word.npos && !is_argument)
-      return wrong(instruction.name + " wants NAME=VALUE, and has \"" + word.substr(0, 100) + '"');
+      return wrong(instruction.name + " needs NAME=VALUE, but has \"" + word.substr(0, 100) + '"');
     if (equals == word.npos) pairs.push_back({word, std::nullopt});
     else pairs.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }

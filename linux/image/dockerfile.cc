@@ -60,7 +60,7 @@ class Parsing {
 
   Result<Dockerfile> run() {
     if (text_.size() > kMostBytes) return fail(ErrorCode::kTooLong, "the Dockerfile is longer than 1 MiB");
-    if (text_.find('\0') != text_.npos) return wrong(1, "there is a zero byte");
+    if (text_.find('\0') != text_.npos) return wrong(1, "it contains a zero byte");
     if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);
     MEMBRANE_TRY(directives());
     while (has_line()) {
@@ -113,7 +113,7 @@ class Parsing {
     return {};
   }
 
-  // A line with those that continue it. Comments and empty lines between them are left out.
+  // A line together with its continuation lines. Comments and empty lines between them are dropped.
   std::string logical_line(std::string_view line) {
     std::string joined(line);
     while (joined.ends_with(file_.escape)) {
@@ -139,9 +139,9 @@ class Parsing {
     std::string_view rest = trimmed_left(std::string_view(line).substr(end));
     MEMBRANE_TRY(read_flags(*known, rest, made));
     made.text = rest;
-    if (rest.empty()) return wrong(first, made.name + " wants something after it");
+    if (rest.empty()) return wrong(first, made.name + " needs an argument");
     if (known->has_exec && rest.starts_with('[')) made.exec = exec_form(rest);
-    if (made.name == "SHELL" && !made.exec) return wrong(first, "SHELL wants the form [\"program\", \"-c\"]");
+    if (made.name == "SHELL" && !made.exec) return wrong(first, "SHELL needs the form [\"program\", \"-c\"]");
     if (made.name == "FROM") has_from_ = true;
     if (!has_from_ && made.name != "ARG") return wrong(first, made.name + " comes before FROM");
     if (known->has_documents && !made.exec) MEMBRANE_TRY(read_documents(made));
@@ -153,7 +153,7 @@ class Parsing {
     std::vector<std::string_view> names;
     for (const Known& each : kKnown) names.push_back(each.name);
     const std::string_view near = nearest(name.substr(0, 20), names);
-    return wrong(line, '"' + written.substr(0, 50) + "\" is no instruction",
+    return wrong(line, '"' + written.substr(0, 50) + "\" is not an instruction",
                  near.empty() ? "" : "Is it " + std::string(near) + "?");
   }
 
@@ -172,7 +172,7 @@ class Parsing {
     return {};
   }
 
-  // What is no list of strings is taken for a command of the shell, as Docker does.
+  // Anything but a list of strings is treated as a shell command, as in Docker.
   static std::optional<std::vector<std::string>> exec_form(std::string_view text) {
     const auto json = read_json(text, "a list", {.bytes = kMostBytes, .depth = 2, .values = 10'000});
     if (!json || !json->is_array()) return std::nullopt;
@@ -220,8 +220,8 @@ class Parsing {
       document.text += line;
       document.text += '\n';
     }
-    return wrong(first, "the document <<" + document.name + " has no end",
-                 "End it by a line with nothing but " + document.name + ".");
+    return wrong(first, "the document <<" + document.name + " is not closed",
+                 "End it with a line that contains only " + document.name + ".");
   }
 
   std::string_view text_;

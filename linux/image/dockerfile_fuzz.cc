@@ -1,4 +1,4 @@
-// Dockerfiles that nobody has checked, and the words in them.
+// Dockerfiles that are untrusted, and the words in them.
 #include <cstdlib>
 
 #include "linux/image/dockerfile.h"

@@ -75,19 +75,20 @@ TEST(Dockerfile, HasDocuments) {
             (std::vector<HereDocument>{{"EOF", "echo $A\n", true}, {"TWO", "text\n", false}}));
   EXPECT_EQ(all[2].documents, (std::vector<HereDocument>{{"x.txt", "# no comment\n", true}}));
   EXPECT_TRUE(all[3].documents.empty());
-  EXPECT_EQ(error_of("FROM a\nRUN <<EOF\necho"), "line 2 of the Dockerfile: the document <<EOF has no end");
+  EXPECT_EQ(error_of("FROM a\nRUN <<EOF\necho"),
+            "line 2 of the Dockerfile: the document <<EOF is not closed");
 }
 
 TEST(Dockerfile, SaysWhatIsWrongWhere) {
   EXPECT_EQ(error_of(""), "line 1 of the Dockerfile: there is no FROM");
   EXPECT_EQ(error_of("RUN x\nFROM a"), "line 1 of the Dockerfile: RUN comes before FROM");
-  EXPECT_EQ(error_of("FROM a\nRUNN x"), "line 2 of the Dockerfile: \"RUNN\" is no instruction");
+  EXPECT_EQ(error_of("FROM a\nRUNN x"), "line 2 of the Dockerfile: \"RUNN\" is not an instruction");
   EXPECT_EQ(parse_dockerfile("FROM a\nCOPPY x").error().hint, "Is it COPY?");
-  EXPECT_EQ(error_of("FROM a\nRUN"), "line 2 of the Dockerfile: RUN wants something after it");
+  EXPECT_EQ(error_of("FROM a\nRUN"), "line 2 of the Dockerfile: RUN needs an argument");
   EXPECT_EQ(error_of("FROM a\nCOPY --form=x a b"), "line 2 of the Dockerfile: COPY has no flag --form");
   EXPECT_EQ(error_of("FROM a\nSHELL sh"),
-            "line 2 of the Dockerfile: SHELL wants the form [\"program\", \"-c\"]");
-  EXPECT_EQ(error_of(std::string("FROM a\0", 7)), "line 1 of the Dockerfile: there is a zero byte");
+            "line 2 of the Dockerfile: SHELL needs the form [\"program\", \"-c\"]");
+  EXPECT_EQ(error_of(std::string("FROM a\0", 7)), "line 1 of the Dockerfile: it contains a zero byte");
   EXPECT_EQ(parse_dockerfile(std::string((1u << 20) + 1, 'x')).error().code, ErrorCode::kTooLong);
   std::string many = "FROM a\n";
   for (int i = 0; i < 10'000; ++i) many += "USER x\n";
@@ -107,15 +108,15 @@ TEST(DockerWords, ExpandVariables) {
 }
 
 TEST(DockerWords, RefuseWhatHasNoEnd) {
-  EXPECT_EQ(expand("'a"), "error: a ' has no end");
-  EXPECT_EQ(expand("\"a"), "error: a \" has no end");
+  EXPECT_EQ(expand("'a"), "error: a ' is not closed");
+  EXPECT_EQ(expand("\"a"), "error: a \" is not closed");
   EXPECT_EQ(expand("${A"), "error: a ${ has no }");
   EXPECT_EQ(expand("${}"), "error: ${} names no variable");
-  EXPECT_EQ(expand("${A%x}"), "error: ${A%x} is of a form that is not known");
+  EXPECT_EQ(expand("${A%x}"), "error: ${A%x} has an unknown form");
   EXPECT_EQ(expand("${NONE:?why}"), "error: NONE has no value: why");
   std::string deep = "x";
   for (int i = 0; i < 20; ++i) deep = "${NONE:-" + deep + "}";
-  EXPECT_EQ(expand(deep), "error: variables stand in each other too deep");
+  EXPECT_EQ(expand(deep), "error: variables are nested too deep");
   const std::string large(1 << 19, 'v');
   const auto value = [&](std::string_view) { return std::optional<std::string_view>(large); };
   EXPECT_EQ(expand_docker_word("$A$A$A", value, '\\').error().code, ErrorCode::kTooLong);

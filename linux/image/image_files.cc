@@ -53,7 +53,7 @@ class DirectoryFiles final : public ImageFiles {
   int fd_;
 };
 
-// "a/./b/../c" as "a/c"; "" for what leads out.
+// "a/./b/../c" becomes "a/c"; "" for a path that leads out.
 std::string plain(const std::string& path) {
   const std::string normal = std::filesystem::path(path).lexically_normal().string();
   const std::string_view trimmed =
@@ -129,7 +129,7 @@ bool is_hex(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// Whether an archive of an image's files may have that name at its top.
+// Whether an image's archive may have that name at its top.
 bool is_of_image(const std::string& path) {
   const std::string top = path.substr(0, path.find('/'));
   if (top == "blobs" || top == "oci-layout" || top == "index.json" || top == "manifest.json" ||

@@ -1,4 +1,4 @@
-// Images for tests: a directory for them, and trees that are written in a few words.
+// Images for tests: a directory to hold them, and trees written in a few words.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,10 @@ class ImageTest : public ::testing::Test {
     return in(name);
   }
   static std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream
+        text;  // not letter by letter, which takes seconds for a program where nothing is optimised
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return std::move(text).str();
   }
 
   [[nodiscard]] LayerItem file(std::string_view text, uint32_t mode = 0644) const {
@@ -46,7 +49,7 @@ class ImageTest : public ::testing::Test {
     EXPECT_TRUE(tree.write(in(name)));
     return Layer::open(in(name)).value();
   }
-  // What a tree has at a path: "content", "-> target", "dir"; "none".
+  // What a tree contains at a path: "content", "-> target", "dir"; "none".
   static std::string look(const LayerTree& tree, std::string_view path) {
     const LayerItem* const item = tree.find(path);
     if (item == nullptr) return "none";

@@ -8,8 +8,8 @@
 
 namespace membrane::linux {
 
-// The root of a writable tree over the image in the file `image`; of an empty one when that is "". `options.image` is set here.
-// Errors: those of Layer::open().
+// The root of a writable tree over the image in the file `image`, or over nothing when that is "".
+// `options.image` is set here. Errors: those of Layer::open().
 Result<NodeRef> open_image_tree(const std::string& image, TreeOptions options = {});
 
 }  // namespace membrane::linux

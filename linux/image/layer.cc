@@ -13,7 +13,7 @@ namespace membrane::linux {
 namespace {
 
 std::unexpected<Error> damaged(const std::string& path, const char* what) {
-  return fail(ErrorCode::kInvalidInput, path + " is no image of this version: " + what,
+  return fail(ErrorCode::kInvalidInput, path + " is not an image of this version: " + what,
               "Import the image again.");
 }
 
@@ -60,15 +60,15 @@ Result<std::shared_ptr<const Layer>> Layer::open(int fd, const std::string& path
   layer->header_ = header;
   const LayerHeader wanted;
   if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0)
-    return damaged(path, "its first bytes are others");
-  if (header.version != kLayerVersion) return damaged(path, "its version is another");
+    return damaged(path, "it does not begin with an image's magic number");
+  if (header.version != kLayerVersion) return damaged(path, "it has another version");
   if (header.check != check_of(header) || !is_sane(header, static_cast<uint64_t>(status.st_size)))
     return damaged(path, "its header is damaged");
   void* const got = mmap(nullptr, header.file_bytes, PROT_READ, MAP_SHARED, layer->fd_, 0);
   if (got == MAP_FAILED) return refused_by_system("map", path);
   layer->begin_ = static_cast<const std::byte*>(got);
   const auto root = layer->inode(0);
-  if (!root || (root->mode & S_IFMT) != S_IFDIR) return damaged(path, "its root is no directory");
+  if (!root || (root->mode & S_IFMT) != S_IFDIR) return damaged(path, "its root is not a directory");
   return layer;
 }
 
@@ -82,7 +82,7 @@ Status Layer::verify() const {
   MEMBRANE_ASSIGN(const std::string digest,
                   sha256_hex(std::string_view(reinterpret_cast<const char*>(begin_) + kPageBytes,
                                               header_.file_bytes - kPageBytes)));
-  if (digest != this->digest()) return damaged("the file", "its digest is another");
+  if (digest != this->digest()) return damaged("the file", "its digest does not match");
   return {};
 }
 

@@ -1,13 +1,13 @@
-// A file tree as one read-only file: what sandboxes are made over. Opening one takes the same short time however large it is, since
-// nothing is read but its header; names, attributes and contents are found in place.
+// A file tree as one read-only file, over which sandboxes are created. Opening one takes the same short time
+// however large it is: only the header is read; names, attributes and contents are found in place.
 //
-//   header | contents, each at a page's begin and padded with zeros | inodes | entries | strings
+//   header | contents, each at a page's start and padded with zeros | inodes | entries | strings
 //
 // Inodes are numbered breadth first from the root (0), the entries of a directory are next to each other and sorted by name.
 // So a directory's number is greater than its parent's, and the same tree makes the same bytes (layer_writer.h).
 //
-// A file may be hostile: every number in it is checked when it is used, and what is wrong is not there. It must not be
-// made shorter while it is open.
+// A file may be hostile: every number in it is checked when it is used, and invalid entries are treated as
+// absent. The file must not be shortened while it is open.
 //
 // Threads: any; it does not change.
 #pragma once
@@ -31,7 +31,7 @@ namespace membrane::linux {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint32_t kLayerVersion = 1;
 
-// As they stand in the file, little-endian.
+// The file's structures, little-endian.
 struct LayerHeader {
   char magic[8] = {'M', 'E', 'M', 'B', 'L', 'A', 'Y', 'R'};
   uint32_t version = kLayerVersion;
@@ -39,9 +39,9 @@ struct LayerHeader {
   uint64_t entry_count = 0;
   uint64_t inodes_at = 0, entries_at = 0, strings_at = 0, string_bytes = 0;
   uint64_t config_at = 0,
-           config_bytes = 0;  // in the strings: what programs of it begin with, as JSON (config.h)
+           config_bytes = 0;  // in the strings: the configuration as JSON (config.h)
   uint64_t file_bytes = 0;
-  char digest[64] = {};  // SHA-256, in hex, of all that comes after the first page
+  char digest[64] = {};  // SHA-256, in hex, of everything after the first page
   uint64_t check = 0;    // FNV-1a of the header up to here
 };
 
@@ -50,7 +50,7 @@ struct LayerInode {
   int64_t modified_s = 0;
   uint32_t modified_ns = 0;
   uint32_t parent = 0;  // of a directory
-  uint64_t size = 0;    // bytes of a file or link; entries of a directory
+  uint64_t size = 0;    // bytes of a file or link; number of a directory's entries
   uint64_t at =
       0;  // of a file: in the file; of a directory: its first entry; of a link: in the strings; of a device: its number
   uint64_t attributes_at = 0;    // in the strings: (u16 name bytes, u32 value bytes, name, value)*
@@ -66,15 +66,15 @@ struct LayerEntry {
 
 class Layer {
  public:
-  // Errors: kUnavailable; kInvalidInput for what is no such file, or of another version.
+  // Errors: kUnavailable; kInvalidInput if the file is not a layer, or has another version.
   static Result<std::shared_ptr<const Layer>> open(const std::string& path);
-  // Of a file that is open for reading; `name` is for messages. The layer closes it.
+  // For a file that is open for reading; `name` is for messages. The layer closes it.
   static Result<std::shared_ptr<const Layer>> open(int fd, const std::string& name);
   ~Layer();
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  // All of it is read. Errors: kInvalidInput when it is not what was written.
+  // Reads all of it. Errors: kInvalidInput when it is not what was written.
   [[nodiscard]] Status verify() const;
 
   [[nodiscard]] int fd() const { return fd_; }
@@ -89,7 +89,7 @@ class Layer {
     std::string_view name;
     uint32_t inode = 0;
   };
-  // The entry of a directory that is `index`th by name.
+  // Returns the entry of a directory with that index, in order of names.
   [[nodiscard]] std::optional<Child> child(const LayerInode& directory, uint64_t index) const;
   [[nodiscard]] std::optional<uint32_t> find(const LayerInode& directory, std::string_view name) const;
   [[nodiscard]] std::optional<std::span<const std::byte>> content(const LayerInode& file) const;
@@ -106,7 +106,7 @@ class Layer {
   LayerHeader header_;
 };
 
-// Of a header, without its last field.
+// The checksum of a header, without its last field.
 uint64_t check_of(const LayerHeader& header);
 
 }  // namespace membrane::linux

@@ -9,7 +9,7 @@ namespace {
 
 class LayerTest : public ImageTest {
  protected:
-  // A tree with one of each.
+  // A tree with one node of each kind.
   [[nodiscard]] LayerTree some_tree() const {
     LayerTree tree;
     LayerItem program = file("#!/bin/sh\n", 0755);
@@ -30,7 +30,7 @@ class LayerTest : public ImageTest {
     }
     return inode;
   }
-  // An image's bytes with a header that fits them after `change`.
+  // An image's bytes, with a header that matches them after `change`.
   std::string altered(const std::string& bytes,
                       const std::function<void(LayerHeader&, std::string&)>& change) const {
     LayerHeader header;

@@ -34,7 +34,7 @@ Status check_path(std::string_view path) {
   if (path.size() >= kMostPath) return wrong(path, "has a path that is too long");
   for (const auto part : std::views::split(path, '/')) {
     const std::string_view each(part.begin(), part.end());
-    if (each == "..") return wrong(path, "leads out of it by \"..\"");
+    if (each == "..") return wrong(path, "leads out of it through \"..\"");
     if (each.size() > 255) return wrong(path, "has a name that is too long");
     if (each.find('\0') != each.npos) return wrong(path, "has a zero byte in its name");
   }
@@ -80,7 +80,7 @@ Status Spool::extend(uint64_t size) {
 LayerTree::LayerTree(const LayerLimits& limits) : limits_(limits) { nodes_.emplace_back(); }
 
 Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
-  // Breadth first, so that a directory is there before what is in it; hard links are known by their inode.
+  // Breadth first, so that a directory precedes its contents; hard links are recognised by their inode.
   if (image->inode_count() > limits_.most_entries)
     return fail(ErrorCode::kTooLong,
                 "the image has more than " + std::to_string(limits_.most_entries) + " files");
@@ -170,7 +170,7 @@ Result<std::optional<LayerTree::Spot>> LayerTree::look(std::string_view path, La
       if (item.target.starts_with('/')) chain = {0};
       push_parts(left, item.target);
     } else {
-      return wrong(path, "is below a file that is no directory");
+      return wrong(path, "is below a file that is not a directory");
     }
   }
   return Spot{chain.back(), ""};
@@ -193,7 +193,7 @@ Status LayerTree::put(std::string_view path, LayerItem item) {
 Status LayerTree::put_link(std::string_view path, std::string_view target) {
   MEMBRANE_ASSIGN(const auto from, look(target, nullptr));
   const auto there = from ? at(*from) : std::nullopt;
-  if (!there) return wrong(path, "is a hard link to what is not there");
+  if (!there) return wrong(path, "is a hard link to a missing file");
   if (is_directory(nodes_[*there].item)) return wrong(path, "is a hard link to a directory");
   MEMBRANE_ASSIGN(const auto spot, look(path, this));
   if (!spot || spot->name.empty()) return wrong(path, "is its root, which is a directory");

@@ -22,7 +22,7 @@ bool is_zero(std::span<const std::byte> bytes) {
 
 constexpr uint64_t round_up(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
-// Where an image's bytes go. NewFile, and files of others.
+// The destination of an image's bytes: a NewFile, or another's file.
 class OpenFile {
  public:
   explicit OpenFile(int file) : file_(file) {}
@@ -41,7 +41,7 @@ class OpenFile {
   const int file_;
 };
 
-// Bytes to the end of a file. Pages of zeros become holes.
+// Appends bytes to a file. Pages of zeros become holes.
 template <typename File>
 class Output {
  public:
@@ -112,7 +112,7 @@ class LayerWriting {
     return check_size();
   }
 
-  // Holes count, since they are read and hashed as what they are.
+  // Holes count, since they are read and hashed like data.
   [[nodiscard]] Status check_size() const {
     const uint64_t most = tree_.limits_.most_bytes;
     uint64_t left = most;
@@ -122,7 +122,7 @@ class LayerWriting {
         return fail(ErrorCode::kTooLong,
                     "the files of the image have more than " + std::to_string(most >> 30) +
                         " GiB together, holes included",
-                    "Remove large sparse files before the image is made.");
+                    "Remove large sparse files before making the image.");
       left -= inode.size;
     }
     return {};
@@ -218,7 +218,7 @@ class LayerWriting {
       const size_t wanted = std::min<uint64_t>(kPieceBytes, item.size - done);
       MEMBRANE_ASSIGN(const size_t got, read(item, done, std::span(buffer_).first(wanted)));
       if (got == 0)
-        return fail(ErrorCode::kInvalidInput, "the contents of an image became shorter while they were read");
+        return fail(ErrorCode::kInvalidInput, "the contents of an image shrank while they were read");
       std::span<const std::byte> bytes(buffer_.data(), got);
       // By page, so that holes stay holes; runs of others in one go.
       while (!bytes.empty()) {
@@ -286,7 +286,7 @@ Result<std::string> seal_image(int file) {
     return refused_by_system("read", "an image");
   if (std::memcmp(header.magic, fresh.magic, sizeof header.magic) != 0 || header.version != fresh.version ||
       header.file_bytes < kPageBytes || header.file_bytes != static_cast<uint64_t>(status.st_size))
-    return fail(ErrorCode::kInvalidInput, "what was written is no image");
+    return fail(ErrorCode::kInvalidInput, "what was written is not an image");
   MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
   std::vector<char> buffer(kPieceBytes);
   for (uint64_t at = kPageBytes; at < header.file_bytes;) {

@@ -1,7 +1,8 @@
-// A file tree that is put together and then written as an image (layer.h): from layers of archives one over the other, from
-// directories. The same tree gives the same bytes, in whatever order it was made.
+// A file tree that is assembled from layered archives and directories, and then written as an image
+// (layer.h). The same tree gives the same bytes, in whatever order it was assembled.
 //
-// Paths are taken relative to the root, and symbolic links in the middle of them as one in the root would: nothing leads out.
+// Paths are relative to the root, and symbolic links inside them are followed as if that were the root
+// directory, so nothing leads out.
 //
 // Threads: one at a time.
 #pragma once
@@ -29,7 +30,7 @@ struct LayerLimits {
   uint64_t most_bytes = uint64_t{64} << 30;  // of contents
 };
 
-// Contents that came by, until they are written: a file without a name. Errors: kUnavailable.
+// Holds contents until they are written, in a nameless file. Errors: kUnavailable.
 class Spool {
  public:
   static Result<std::shared_ptr<Spool>> create(const std::string& directory);
@@ -37,7 +38,7 @@ class Spool {
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   Status write(uint64_t offset, std::span<const std::byte> bytes);
-  Status extend(uint64_t size);  // by zeros, unless it is as long
+  Status extend(uint64_t size);  // with zeros, unless it is long enough
   [[nodiscard]] int fd() const { return fd_; }
   uint64_t end = 0;
 
@@ -46,11 +47,11 @@ class Spool {
   int fd_ = -1;
 };
 
-// Contents that are in no file. The tree that has them must be written while they last.
+// Contents that are not in a file. The tree that uses them must be written while they exist.
 class LayerContents {
  public:
   virtual ~LayerContents() = default;
-  // From `offset` on; fewer bytes at the end.
+  // Reads from `offset`; returns fewer bytes at the end.
   [[nodiscard]] virtual Result<size_t> read(uint64_t offset, std::span<std::byte> to) const = 0;
 };
 
@@ -61,11 +62,11 @@ struct LayerItem {
   uint64_t special = 0;
   std::string target = {};
   std::map<std::string, std::string> attributes = {};
-  // Of a regular file: so many bytes of a spool or of an image, which are kept open.
+  // For a regular file: `size` bytes of a spool or an image, which this keeps open.
   std::shared_ptr<const void> holder = nullptr;
   int fd = -1;
   uint64_t at = 0, size = 0;
-  // In their place, with `size`; may be null.
+  // Used instead of `holder`, with `size`; may be null.
   std::shared_ptr<const LayerContents> contents = nullptr;
 };
 
@@ -74,30 +75,31 @@ class LayerTree {
   explicit LayerTree(const LayerLimits& limits = {});
 
   // -- changes. Errors: kInvalidInput, with the path; kTooLong past the limits.
-  // All that is in an image. The tree is empty.
+  // Loads everything in an image. The tree must be empty.
   Status load(const std::shared_ptr<const Layer>& image);
-  // What comes now is of a further layer, for make_opaque().
+  // Starts a further layer, for make_opaque().
   void begin_layer() { ++generation_; }
-  // Replaces what is there; a directory keeps what is in it when a directory is put. Those above that are missing are made.
+  // Replaces the item at the path; putting a directory over a directory keeps its contents. Missing parents
+  // are created.
   Status put(std::string_view path, LayerItem item);
   Status put_link(std::string_view path, std::string_view target);
-  // What layers before put there goes, with all that is in it. Nothing when it is not there.
+  // Removes what earlier layers put there, with everything in it. Does nothing when it is absent.
   Status remove(std::string_view path);
-  Status make_opaque(std::string_view path);  // what layers before put into the directory goes
+  Status make_opaque(std::string_view path);  // removes what earlier layers put there
 
   // -- looks
-  [[nodiscard]] const LayerItem* find(std::string_view path) const;  // links in the middle are followed
-  // All there is, the root first, directories before what is in them, by name. `first` is the path of a hard link's first name, and
-  // empty for what has not come before. Errors: those of `visit`.
+  [[nodiscard]] const LayerItem* find(std::string_view path) const;  // follows links except the last
+  // Visits everything, the root first, directories before their contents, by name. `first` is the path of a
+  // hard link's first name, and empty for a file that was not visited yet. Errors: those of `visit`.
   using Visit =
       std::function<Status(const std::string& path, const LayerItem& item, const std::string& first)>;
   [[nodiscard]] Status visit_all(const Visit& visit) const;
 
-  // The image, under its path when it is whole, with what config.h says of it. Gives its digest. Errors: kUnavailable;
-  // kTooLong past the limits, holes of files included.
+  // Writes the image, and puts it at its path when it is complete, with the configuration of config.h.
+  // Returns its digest. Errors: kUnavailable; kTooLong past the limits, holes of files included.
   [[nodiscard]] Result<std::string> write(const std::string& path, std::string_view config = "") const;
-  // The same into a file that is open for writing, from its begin on, but for the digest: seal_image() makes it an image. For
-  // processes that have no library for digests.
+  // Writes the same into a file that is open for writing, from its start, except the digest: seal_image()
+  // completes the image. For processes that have no library for digests.
   [[nodiscard]] Status write_unsealed(int file, std::string_view config) const;
 
  private:
@@ -110,8 +112,8 @@ class LayerTree {
     uint32_t directory = 0;
     std::string name;  // empty for the root
   };
-  // Where the last part of a path is, or would be. Directories before it that are missing are made by `maker`, which is this tree;
-  // nothing without one.
+  // Finds where the last part of a path is, or would be. `maker`, which is this tree, creates missing
+  // directories before it; without one the result is then nothing.
   Result<std::optional<Spot>> look(std::string_view path, LayerTree* maker) const;
   Result<uint32_t> add(LayerItem item);
   void empty_lower(uint32_t directory);
@@ -126,8 +128,8 @@ class LayerTree {
   uint64_t generation_ = 0;
 };
 
-// What write_unsealed() wrote, in a file that is open for reading and writing. Nothing in it is trusted. Gives its digest. Errors:
-// kInvalidInput for other bytes; kUnavailable.
+// Completes what write_unsealed() wrote, in a file that is open for reading and writing. Nothing in it is
+// trusted. Returns its digest. Errors: kInvalidInput for other bytes; kUnavailable.
 Result<std::string> seal_image(int file);
 
 }  // namespace membrane::linux

@@ -13,7 +13,7 @@
 
 namespace membrane::linux {
 
-// X(function): every one that is called here.
+// X(function): every function that the project calls.
 #define MEMBRANE_ARCHIVE_FUNCTIONS(X)        \
   X(archive_entry_clear)                     \
   X(archive_entry_copy_hardlink)             \

@@ -1,4 +1,4 @@
-// Images that nobody has checked: all of one is looked at, as a sandbox and as an export do.
+// Untrusted images: reads all of one, as a sandbox and an export do.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace membrane::linux {
 namespace {
 
-// With a header that is whole, so that what is after it is reached.
+// Gives the bytes a valid header, so that the parser reaches what follows.
 std::string file_of(const uint8_t* data, size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   LayerHeader header;
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto image = Layer::open(path)) {
     (void)(*image)->config();
     walk(make_tree({.image = *image, .most_bytes = 1u << 20, .most_nodes = 1000}));
-    // What can be loaded can be written, and is the same then.
+    // What can be loaded can be written, and stays the same.
     LayerTree tree;
     if (tree.load(*image)) {
       const auto digest = tree.write(copy, (*image)->config());

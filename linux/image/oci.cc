@@ -21,7 +21,7 @@ std::unexpected<Error> wrong(const std::string& what) {
   return fail(ErrorCode::kInvalidInput, "the image is damaged: " + what);
 }
 
-// The member when it is there and of that type; a null value else.
+// The member if it is present and of that type; otherwise a null value.
 const Json& member(const Json& object, const char* name, Json::value_t type) {
   static const Json kNone;
   if (!object.is_object()) return kNone;
@@ -47,10 +47,10 @@ bool is_digest(std::string_view text) {
                              [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// What a descriptor of OCI names, when it has the digest.
+// The blob that an OCI descriptor names, with its digest checked.
 Result<Blob> open_descriptor(const ImageFiles& files, const Json& descriptor) {
   const std::string digest = text(descriptor, "digest");
-  if (!is_digest(digest)) return wrong("it has a digest that is no SHA-256");
+  if (!is_digest(digest)) return wrong("it has a digest that is not a SHA-256");
   MEMBRANE_ASSIGN(Blob blob, files.open("blobs/sha256/" + digest.substr(7)));
   MEMBRANE_ASSIGN(const std::string found, digest_of(blob));
   if ("sha256:" + found != digest)
@@ -68,7 +68,7 @@ Result<ImageConfig> config_of(const Json& configuration) {
   const std::string system = text(configuration, "os"), machine = text(configuration, "architecture");
   if ((!system.empty() && system != "linux") || (!machine.empty() && machine != "amd64"))
     return fail(ErrorCode::kUnsupported, "the image is for " + system + "/" + machine,
-                "Give an image for linux/amd64.");
+                "Pass an image for linux/amd64.");
   return read_image_config(json_text(member(configuration, "config", Json::value_t::object)));
 }
 
@@ -98,10 +98,10 @@ std::unexpected<Error> several(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& each : names)
     all += (all.empty() ? "" : ", ") + (each.empty() ? "one without a name" : each);
-  return fail(ErrorCode::kInvalidInput, "there are several images: " + all, "Give the name of one of them.");
+  return fail(ErrorCode::kInvalidInput, "there are several images: " + all, "Name one of them.");
 }
 
-// The one of an index that is wanted.
+// The manifest in an index that is wanted.
 Result<Json> choose(const Json& index, const std::string& name) {
   const Json& manifests = member(index, "manifests", Json::value_t::array);
   std::vector<const Json*> fitting;
@@ -112,7 +112,7 @@ Result<Json> choose(const Json& index, const std::string& name) {
       names.push_back(name_of(each));
     }
   if (fitting.empty() && manifests.is_array() && !manifests.empty())
-    return fail(ErrorCode::kUnsupported, "the image is for other machines", "Give an image for linux/amd64.");
+    return fail(ErrorCode::kUnsupported, "the image is for other machines", "Pass an image for linux/amd64.");
   if (fitting.empty()) return wrong("it has no manifest");
   if (fitting.size() == 1) return *fitting.front();
   for (size_t i = 0; i < fitting.size(); ++i)
@@ -120,7 +120,7 @@ Result<Json> choose(const Json& index, const std::string& name) {
   return several(names);
 }
 
-// Of what a layer has in it, decompressed.
+// The limit for a layer's decompressed contents.
 Result<std::string> plain_digest_of(const Blob& layer) {
   MEMBRANE_ASSIGN(ArchiveReading reading, ArchiveReading::open(layer, ArchiveReading::Form::kBytes));
   MEMBRANE_ASSIGN(Sha256 digest, Sha256::begin());
@@ -133,7 +133,7 @@ Result<std::string> plain_digest_of(const Blob& layer) {
   return digest.finish();
 }
 
-// The one of Docker's manifests that is wanted.
+// The manifest that is wanted, of Docker's.
 Result<Json> choose_docker(const Json& manifests, const std::string& name) {
   if (!manifests.is_array() || manifests.empty()) return wrong("its manifest.json has no image");
   if (manifests.size() == 1) return manifests.front();
@@ -152,7 +152,7 @@ Result<Json> choose_docker(const Json& manifests, const std::string& name) {
 Result<FoundImage> read_oci(const ImageFiles& files, const std::string& name) {
   MEMBRANE_ASSIGN(Json manifest, read_file(files, "index.json"));
   for (size_t depth = 0; manifest.is_object() && manifest.contains("manifests"); ++depth) {
-    if (depth == kMostIndexes) return wrong("its indexes go too deep");
+    if (depth == kMostIndexes) return wrong("its indexes are nested too deep");
     MEMBRANE_ASSIGN(const Json chosen, choose(manifest, name));
     MEMBRANE_ASSIGN(manifest, read_descriptor(files, chosen));
   }

@@ -1,5 +1,5 @@
-// Images as other programs make them: an OCI layout, what `docker save` writes. Each is a directory or an archive of files; an archive
-// of a newer Docker is both.
+// Images made by other programs: an OCI layout, or the output of `docker save`. Each is a directory or an
+// archive of files; an archive of a newer Docker is both.
 //
 // Threads: pure.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace membrane::linux {
 
-// The files that an image is made of, by their paths. Nothing leads out of them.
+// The files of an image, by their paths. No path leads out of them.
 class ImageFiles {
  public:
   virtual ~ImageFiles() = default;
@@ -27,21 +27,21 @@ class ImageFiles {
 
 // Those in a directory.
 std::unique_ptr<ImageFiles> files_of_directory(const std::string& directory);
-// Those in a tar archive, compressed or not, by way of the spool. Errors: those of reading it; kTooLong.
+// The files in a tar archive, compressed or not, stored in the spool. Errors: those of reading it; kTooLong.
 Result<std::unique_ptr<ImageFiles>> files_of_archive(const Blob& archive, const std::shared_ptr<Spool>& spool,
                                                      const LayerLimits& limits = {});
-// Whether an archive is one of an image's files and not of a file system: by its first names.
+// Whether an archive contains an image's files rather than a file system, judged by its first names.
 Result<bool> is_image_archive(const Blob& archive);
 
 struct FoundImage {
-  std::vector<Blob> layers;  // tar archives, the lowest first
+  std::vector<Blob> layers;  // tar archives, lowest first
   ImageConfig config;
 };
 
 bool is_oci(const ImageFiles& files);
 bool is_docker(const ImageFiles& files);
-// Of several images the one with that name (as Docker tags it, or by its annotation); for linux/amd64. Digests are checked.
-// Errors: kInvalidInput, kNotFound, kUnsupported for images of other machines only.
+// Of several images, selects the one with that name (Docker's tag or its annotation), for linux/amd64.
+// Digests are checked. Errors: kInvalidInput, kNotFound, kUnsupported when all images are for other machines.
 Result<FoundImage> read_oci(const ImageFiles& files, const std::string& name);
 Result<FoundImage> read_docker(const ImageFiles& files, const std::string& name);
 

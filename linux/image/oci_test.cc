@@ -11,7 +11,7 @@ namespace {
 class OciTest : public ImageTest {
  protected:
   static std::string digest(std::string_view bytes) { return sha256_hex(bytes).value(); }
-  // Puts a file of an OCI layout where it belongs, and gives its descriptor.
+  // Stores a file of an OCI layout in its place and returns its descriptor.
   std::string blob(const std::string& bytes, const std::string& more = "") {
     files["blobs/sha256/" + digest(bytes)] = bytes;
     return R"({"digest":"sha256:)" + digest(bytes) + R"(","size":)" + std::to_string(bytes.size()) + more +
@@ -26,7 +26,7 @@ class OciTest : public ImageTest {
     files["oci-layout"] = R"({"imageLayoutVersion":"1.0.0"})";
     files["index.json"] = R"({"manifests":[)" + manifests + "]}";
   }
-  // As a directory, and as an archive: both give the same.
+  // As a directory and as an archive: both give the same image.
   std::unique_ptr<ImageFiles> as_directory() const {
     for (const auto& [path, bytes] : files) write_file("layout/" + path, bytes);
     return files_of_directory(in("layout"));

@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view kEnding = ".image";
 constexpr const char* kRemoved = ".removed";  // beside images: by their digests
 constexpr const char* kHint =
-    "`membrane image ls` lists those that there are. `make images` makes one of Debian, called debian; "
-    "`membrane image import FILE.tar --tag NAME` takes any file system.";
+    "`membrane image ls` lists the images. `make images` makes one of Debian, called debian; "
+    "`membrane image import FILE.tar --tag NAME` imports any file system.";
 
-// The user's own; "" without a home.
+// The user's own directory; "" without a home.
 std::string own_directory() {
   if (std::string given = environment_variable("MEMBRANE_IMAGES"); !given.empty()) return given;
   const std::string data = environment_variable("XDG_DATA_HOME"), home = environment_variable("HOME");
@@ -42,17 +42,17 @@ std::vector<std::string> directories() {
   return all;
 }
 
-// Refuses a directory in which everybody may put images.
+// Refuses a directory to which everybody may write.
 Status check_closed(const std::string& directory) {
   struct stat status = {};
   if (stat(directory.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) return {};
   return refused_as_open(directory,
-                         "no image is taken from " + directory + ", since everybody may write to it");
+                         "images in " + directory + " are not used, since everybody may write to it");
 }
 
 Status check_name(const std::string& name) {
   if (is_image_name(name)) return {};
-  return fail(ErrorCode::kInvalidArgument, '"' + name.substr(0, 200) + "\" is no name of an image",
+  return fail(ErrorCode::kInvalidArgument, '"' + name.substr(0, 200) + "\" is not a name of an image",
               "Use letters, digits, '.', '_', '-' and ':', and begin with a letter or digit.");
 }
 
@@ -83,7 +83,7 @@ bool has_digest(const std::string& path, std::string_view digest) {
   return image && (*image)->digest() == digest;
 }
 
-// A digest may be of foreign bytes.
+// A digest may consist of foreign bytes.
 std::string path_of_removed(const std::string& path, std::string_view digest) {
   const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (digest.empty() || !std::ranges::all_of(digest, is_hex)) return "";
@@ -125,7 +125,7 @@ class Import {
     return apply_directory(tree_, path, "", spool_, owner);
   }
 
-  // A file system may have a manifest.json at its root, too.
+  // A file system may also have a manifest.json at its root.
   static bool is_docker_directory(const ImageFiles& files, const std::string& path) {
     return is_docker(files) && !exists(path + "/etc") && !exists(path + "/bin") && !exists(path + "/usr");
   }
@@ -138,7 +138,8 @@ class Import {
 
   Status read_files(const ImageFiles& files) {
     if (!is_oci(files) && !is_docker(files))
-      return fail(ErrorCode::kInvalidInput, "this is no image: it has no index.json and no manifest.json");
+      return fail(ErrorCode::kInvalidInput,
+                  "this is not an image: it has no index.json and no manifest.json");
     MEMBRANE_ASSIGN(FoundImage found, is_oci(files) ? read_oci(files, name_) : read_docker(files, name_));
     config_ = std::move(found.config);
     for (const Blob& layer : found.layers) MEMBRANE_TRY(apply_tar(tree_, layer, spool_));

@@ -74,7 +74,9 @@ class TarReading {
         break;
       case AE_IFDIR:
       case AE_IFIFO: break;
-      default: return fail(ErrorCode::kInvalidInput, "the archive has an entry of a kind that no image has");
+      default:
+        return fail(ErrorCode::kInvalidInput,
+                    "the archive has an entry of a kind that images do not support");
     }
     take_attributes(entry, item);
     return item;
@@ -95,7 +97,7 @@ class TarReading {
     }
   }
 
-  // Into the spool. A sparse file may end in a hole, so the size that the header says counts where it is greater.
+  // Copies into the spool. A sparse file may end in a hole, so the header's size applies where it is greater.
   Status read_content(LayerItem& item, la_int64_t said) {
     const uint64_t begin = spool_->end;
     uint64_t size = 0;

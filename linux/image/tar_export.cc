@@ -18,7 +18,8 @@ class TarWriting {
     MEMBRANE_TRY(load_libarchive());
     archive_.reset(libarchive().archive_write_new());
     entry_.reset(libarchive().archive_entry_new());
-    if (!archive_ || !entry_) return fail(ErrorCode::kExhausted, "there is no memory to write an archive");
+    if (!archive_ || !entry_)
+      return fail(ErrorCode::kExhausted, "there is not enough memory to write an archive");
     libarchive().archive_write_set_format_pax_restricted(archive_.get());
     if (libarchive().archive_write_open(archive_.get(), this, nullptr, &write_out, nullptr) != ARCHIVE_OK)
       return refused();
@@ -85,7 +86,7 @@ class TarWriting {
     const Blob blob{item.holder, item.fd, item.at, item.size};
     for (uint64_t done = 0; done < blob.size;) {
       MEMBRANE_ASSIGN(const size_t got, blob.read(done, buffer_));
-      if (got == 0) return fail(ErrorCode::kInvalidInput, "the image became shorter while it was read");
+      if (got == 0) return fail(ErrorCode::kInvalidInput, "the image shrank while it was read");
       if (libarchive().archive_write_data(archive_.get(), buffer_.data(), got) !=
           static_cast<la_ssize_t>(got))
         return refused();

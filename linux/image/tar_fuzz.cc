@@ -1,4 +1,4 @@
-// Archives that nobody has checked, as layers over a small tree: taken or refused, and never out of the tree.
+// Untrusted archives as layers over a small tree: accepted or refused, and never outside the tree.
 #include <cstdlib>
 
 #include "linux/image/tar.h"

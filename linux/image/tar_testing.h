@@ -1,4 +1,4 @@
-// Archives for tests, entry by entry, in the oldest form.
+// Builds archives for tests entry by entry, in the oldest format.
 #pragma once
 
 #include <cstdio>

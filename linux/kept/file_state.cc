@@ -25,7 +25,7 @@ namespace membrane::linux {
 namespace {
 
 enum class Kind : uint8_t {
-  kOther = 1,  // opened anew by its node: devices, /proc
+  kOther = 1,  // reopened by its node: devices, /proc
   kRegular,
   kDirectory,
   kPath,
@@ -51,7 +51,7 @@ enum class Kind : uint8_t {
 constexpr uint64_t kLastNodeNumber = uint64_t{1} << 62;
 constexpr size_t kMostPacketBytes = 1u << 20, kMostTargets = 1u << 16;
 
-// Who calls where a file is opened anew: the superuser, of no process.
+// The caller when a file is reopened: the superuser, of no process.
 class NobodyCaller final : public Caller {
  public:
   [[nodiscard]] const Credentials& credentials() const override { return who_; }
@@ -153,7 +153,7 @@ SocketAddress read_address(SandboxReader& from) {
   return address;
 }
 
-// Where the file stands: what lseek() says. What cannot seek is at 0.
+// The file's position, as lseek() reports it. A file that cannot seek is at 0.
 uint64_t offset_of(File& file) { return file.seek(0, SEEK_CUR).value_or(0); }
 
 void set_offset(File& file, uint64_t offset) {
@@ -274,7 +274,7 @@ std::shared_ptr<Terminal> FileState::read_terminal(SandboxReader& from) {
   const auto of_its_number = all.find(number);
   auto terminal = all.make_terminal(number, {});
   transfer_job(state, *terminal);
-  // One whose master is closed has no name any more: its number may be another's by now.
+  // A terminal whose master is closed has no name: another terminal may have its number now.
   state.require(of_its_number == nullptr || !terminal->has_master);
   if (of_its_number != nullptr) all.terminals_[number] = of_its_number;
   else if (!terminal->has_master) all.terminals_.erase(number);
@@ -444,7 +444,7 @@ void FileState::read_end(SandboxReader& from, SocketEnd& end) {
 }
 
 void FileState::reset_outside(SandboxReader& from) {
-  std::set<const SocketEnd*> inside;  // those that a socket has, or that wait for accept()
+  std::set<const SocketEnd*> inside;  // ends that a socket holds, or that wait for accept()
   for (const FileRef& file : from.files)
     if (const auto* const socket = dynamic_cast<const SocketFile*>(file.get())) inside.insert(&socket->end());
   for (const auto& end : from.ends)
@@ -513,7 +513,7 @@ void FileState::read_names(SandboxReader& from) {
 void FileState::write_file(SandboxWriter& to, const FileRef& file) {
   const Kind kind = kind_of(*file);
   const uint32_t location = to.location(file->location);
-  // What it stands on is written first, into other sections.
+  // What it depends on is written first, into other sections.
   const uint32_t node = kind == Kind::kSharedMemory ? 0 : to.node(file->node());
   uint32_t thing = 0;
   if (const auto* const end = dynamic_cast<const PipeEnd*>(file.get()))
@@ -636,7 +636,7 @@ FileRef FileState::read_kind(SandboxReader& from) {
       const auto terminal = from.take_one(from.terminals);
       const bool is_hung_up = state.get<bool>();
       if (!state.is_good()) return nullptr;
-      // One that is hung up was opened before the last time that this happened.
+      // A hung-up description was opened before the last hang-up.
       if (is_hung_up) --terminal->hang_ups;
       auto slave = std::make_shared<PtySlave>(terminal);
       if (is_hung_up) ++terminal->hang_ups;

@@ -1,5 +1,5 @@
-// Open files, and what they stand on, in the state of a kept sandbox (sandbox_state.h). What is only of this process, as the queues of
-// those who wait, is made anew. Threads: the kernel's one.
+// Open files, and the objects they depend on, in the state of a kept sandbox (sandbox_state.h). Parts that
+// belong to this process, such as wait queues, are recreated. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kept/sandbox_state.h"
@@ -20,15 +20,16 @@ class FileState {
 
   static void write_file(SandboxWriter& to, const FileRef& file);
   static FileRef read_file(SandboxReader& from);
-  // What a file refers to in circles. False when it has no such body.
+  // Writes the references of a file that may be circular. False when it has no such body.
   static bool write_body(SandboxWriter& to, File& file);
   static void read_body(SandboxReader& from, File& file);
   static void write_end(SandboxWriter& to, SocketEnd& end);
   static void read_end(SandboxReader& from, SocketEnd& end);
 
-  // Connections that led out of the sandbox are reset: nobody is at their other end any more. After all ends.
+  // Resets connections that led out of the sandbox: nobody is at their other end. Runs after all ends were
+  // read.
   static void reset_outside(SandboxReader& from);
-  // The names of sockets. After all ends.
+  // The names of sockets. Runs after all ends were read.
   static void write_names(const SandboxWriter& to, const SocketSpace& sockets, StateWriter& state);
   static void read_names(SandboxReader& from);
 

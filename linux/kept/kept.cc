@@ -9,13 +9,13 @@ namespace membrane::linux {
 namespace {
 
 std::unexpected<Error> no_tree() {
-  return fail(ErrorCode::kInvalidArgument, "this root directory is not that of a writable tree");
+  return fail(ErrorCode::kInvalidArgument, "this root directory does not belong to a writable tree");
 }
 
 std::unexpected<Error> refused(int error, std::string_view what) {
   if (error == ENOSPC)
     return fail(ErrorCode::kExhausted, "the kept sandbox has more files than this one may have",
-                "Raise its limit of the disk.");
+                "Raise its disk limit.");
   return damaged_kept_file(what);
 }
 
@@ -55,8 +55,8 @@ Status keep_sandbox(Kernel& kernel, const std::vector<KeptCommand>& commands, co
 Result<RestoredTree> restore_tree(const KeptFile& kept, TreeOptions options) {
   const std::string_view digest = options.image ? options.image->digest() : std::string_view();
   if (digest != kept.facts().image_digest)
-    return fail(ErrorCode::kInvalidInput, "the sandbox was kept over another image",
-                "Give the image whose digest is " + kept.facts().image_digest + ".");
+    return fail(ErrorCode::kInvalidInput, "the sandbox was saved over another image",
+                "Pass the image with the digest " + kept.facts().image_digest + ".");
   RestoredTree tree = {.root = make_tree(std::move(options)), .rest = kept.state(), .held = {}};
   const Done read = TreeState::read(*TreeState::tree_of(tree.root.get()), tree.rest, kept.pages(), tree.held);
   if (!read) return refused(read.error(), "its files are damaged");

@@ -1,12 +1,14 @@
-// A whole sandbox as one file, and back: snapshots, forks, pauses to disk, moves to another machine or platform.
+// Saves a whole sandbox to one file and restores it: snapshots, forks, pauses to disk, moves to another
+// machine or platform.
 //
 //   keep: a frozen kernel ──► header │ pages of memory and of changed files │ state
-//   restore: the file is mapped; its pages are the memory of the sandbox that goes on, by copy-on-write
-//
+//   keep: a frozen kernel ──► header │ pages of memory and of changed files │ state
+//   restore: the file is mapped; its pages become the restored sandbox's memory, copy-on-write
 // Keeping once and restoring many times forks a sandbox. What guests have of the outside (standard streams, terminals) is in the file
-// as far as the sandbox has it: a restored one has ends that nobody holds, until its owner takes them (KeptCommand).
-//
-// Threads: the kernel's one.
+// Keeping once and restoring many times forks a sandbox. Connections of guests to the outside (standard
+// streams, terminals) are saved as far as the sandbox holds them: in a restored sandbox their other ends are
+// unattached until its owner attaches (KeptCommand).
+// Threads: the kernel's thread.
 #pragma once
 
 #include <string>
@@ -19,24 +21,27 @@
 
 namespace membrane::linux {
 
-// The files alone: what differs from the image that the tree is over. `image` is the path of that image's file. The file is written from
-// its beginning. Errors: kUnavailable when it cannot be written; kInvalidArgument for a root that is no tree's.
+// Saves only the files: the differences of the tree from its image. `image` is the path of that image's file.
+// Writes the file from its start. Errors: kUnavailable when it cannot be written; kInvalidArgument for a root
+// that does not belong to a tree.
 Status keep_files(const NodeRef& root, const std::string& image, int file);
-// All of a frozen kernel, with the commands that its owner has started. Errors: as keep_files().
+// Saves all of a frozen kernel, with the commands that its owner has started. Errors: as keep_files().
 Status keep_sandbox(Kernel& kernel, const std::vector<KeptCommand>& commands, const std::string& image,
                     int file);
 
-// The tree of a kept sandbox, and what of the file is read after it.
+// The tree of a kept sandbox, and what of the file remains to be read.
 struct RestoredTree {
   NodeRef root;
   StateReader rest;
-  std::vector<NodeRef> held;  // files without a name, which processes may have open
+  std::vector<NodeRef> held;  // nameless files, which processes may have open
 };
-// `options.image` is the image that it was kept over, as its digest says. Errors: kInvalidInput; kExhausted for more than the options allow.
+// `options.image` must be the image that it was kept over, by digest. Errors: kInvalidInput; kExhausted for
+// more than the options allow.
 Result<RestoredTree> restore_tree(const KeptFile& kept, TreeOptions options);
 
-// The processes, into a kernel that has none, over the root of `tree`, and whose system directories are mounted. It is frozen then. Where
-// none were kept, nothing happens. Errors: kInvalidInput; kExhausted for more than the limits allow; kUnavailable.
+// Restores the processes into a kernel that has none, over the root of `tree`, with its system directories
+// mounted. The kernel is then frozen. Does nothing if no processes were kept. Errors: kInvalidInput;
+// kExhausted for more than the limits allow; kUnavailable.
 Status restore_processes(Kernel& kernel, const KeptFile& kept, RestoredTree& tree,
                          std::vector<KeptCommand>& commands);
 

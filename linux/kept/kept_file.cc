@@ -15,7 +15,7 @@ namespace {
 
 static_assert(sizeof(KeptHeader) <= kPageBytes);
 
-// Finds bytes that were changed by accident; eight at a time, since all of the state is read before a sandbox goes on.
+// Detects accidental changes; eight bytes at a time, since the whole state is read before a sandbox resumes.
 uint64_t check_of(std::span<const std::byte> bytes) {
   uint64_t check = 0x9e3779b97f4a7c15 ^ bytes.size();
   while (!bytes.empty()) {
@@ -36,8 +36,9 @@ uint64_t check_of(const KeptHeader& header) {
 }  // namespace
 
 std::unexpected<Error> damaged_kept_file(std::string_view what) {
-  return fail(ErrorCode::kInvalidInput, "the file is no kept sandbox of this version: " + std::string(what),
-              "Keep the sandbox again, with this build of Membrane.");
+  return fail(ErrorCode::kInvalidInput,
+              "the file is not a saved sandbox of this version: " + std::string(what),
+              "Save the sandbox again with this build of Membrane.");
 }
 
 void name_image(KeptHeader& header, const Layer* image, const std::string& image_name) {
@@ -56,7 +57,7 @@ Status write_state(int file, uint64_t state_at, std::span<const std::byte> state
   if (error == 0 && ftruncate(file, static_cast<off_t>(header.file_bytes)) != 0) error = errno;
   if (error == 0) return {};
   errno = error;
-  return refused_by_system("write", "the file that the sandbox is kept in");
+  return refused_by_system("write", "the file that the sandbox is saved to");
 }
 
 namespace {
@@ -64,12 +65,12 @@ namespace {
 Status check_header(const KeptHeader& header, uint64_t file_bytes) {
   const KeptHeader wanted;
   if (std::memcmp(header.magic, wanted.magic, sizeof wanted.magic) != 0)
-    return damaged_kept_file("its first bytes are others");
-  if (header.version != kKeptVersion) return damaged_kept_file("its version is another");
+    return damaged_kept_file("it does not begin with the right magic number");
+  if (header.version != kKeptVersion) return damaged_kept_file("it has another version");
   if (header.check != check_of(header)) return damaged_kept_file("its header is damaged");
   if (header.file_bytes != file_bytes || header.state_at < kPageBytes || header.state_at % kPageBytes != 0 ||
       header.state_at > file_bytes || header.state_bytes != file_bytes - header.state_at)
-    return damaged_kept_file("its length is another");
+    return damaged_kept_file("its length does not match");
   return {};
 }
 
@@ -86,11 +87,11 @@ KeptFacts facts_of(const KeptHeader& header) {
 
 Result<KeptFacts> read_kept_facts(int file) {
   struct stat status = {};
-  if (fstat(file, &status) != 0) return refused_by_system("read", "the file of the kept sandbox");
-  if (!S_ISREG(status.st_mode)) return damaged_kept_file("it is no regular file");
+  if (fstat(file, &status) != 0) return refused_by_system("read", "the file of the saved sandbox");
+  if (!S_ISREG(status.st_mode)) return damaged_kept_file("it is not a regular file");
   KeptHeader header;
   const ssize_t count = pread(file, &header, sizeof header, 0);
-  if (count < 0) return refused_by_system("read", "the file of the kept sandbox");
+  if (count < 0) return refused_by_system("read", "the file of the saved sandbox");
   if (count != ssize_t{sizeof header}) return damaged_kept_file("it is too short");
   MEMBRANE_TRY(check_header(header, static_cast<uint64_t>(status.st_size)));
   return facts_of(header);
@@ -99,10 +100,10 @@ Result<KeptFacts> read_kept_facts(int file) {
 Result<KeptFile> KeptFile::open(int file) {
   KeptFile kept;
   auto pages = PageFile::map(file);
-  if (!pages && pages.error() == EINVAL) return damaged_kept_file("it is empty, or no regular file");
+  if (!pages && pages.error() == EINVAL) return damaged_kept_file("it is empty or not a regular file");
   if (!pages) {
     errno = pages.error();
-    return refused_by_system("map", "the file of the kept sandbox");
+    return refused_by_system("map", "the file of the saved sandbox");
   }
   kept.pages_ = std::move(*pages);
   const auto bytes = kept.pages_->bytes();

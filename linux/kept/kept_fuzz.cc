@@ -1,4 +1,5 @@
-// The state of a kept sandbox, with bytes changed, cut out and put in: it is refused, or the sandbox goes on, whatever its processes then do.
+// The state of a kept sandbox with bytes changed, removed and inserted: it is refused, or the sandbox
+// resumes, whatever its processes then do.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr uint64_t kTurns = 400;
 
-// A process that has opened a file of each kind, and a child of it that waits.
+// A process that has opened a file of each kind, and a waiting child.
 struct Base {
   std::vector<std::byte> file;  // as it was written
   uint64_t state_at = 0;
@@ -44,7 +45,7 @@ struct Base {
   }
 };
 
-// Each change: where (3 bytes), what (1), and its bytes.
+// Each change: its position (3 bytes), its kind (1), and its bytes.
 std::vector<std::byte> changed(std::span<const std::byte> base, std::span<const uint8_t>& data) {
   std::vector<std::byte> state(base.begin(), base.end());
   while (data.size() >= 5 && data[3] % 8 < 6) {

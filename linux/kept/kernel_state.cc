@@ -58,7 +58,7 @@ void transfer_time(State& state, CpuTime& time) {
   transfer_time(state, time.system);
 }
 
-// A list of things, each of at least so many bytes.
+// A list of things, each of at least that many bytes.
 template <typename State, typename List, typename Transfer>
 void transfer_list(State& state, List& list, size_t least_bytes, size_t most, const Transfer& transfer) {
   if constexpr (kReads<State>) {
@@ -150,7 +150,7 @@ void transfer_waiting(State& state, Waiting& waiting) {
   state(waiting.has_saved_mask);
 }
 
-// `used_before` is what it has used as a whole.
+// `used_before` is the total so far.
 template <typename State>
 void transfer_facts(State& state, Task& task) {
   state(task.name);
@@ -182,7 +182,7 @@ void transfer_stop(State& state, Stop& stop) {
   state(stop.address);
 }
 
-// All trees but the root's, which is written before.
+// All trees except the root's, which was written before.
 std::vector<Tree*> other_trees_of(Kernel& kernel) {
   std::vector<Tree*> trees = trees_of(kernel);
   trees.erase(trees.begin());
@@ -212,7 +212,7 @@ class KernelState::Writer {
     write_futexes();
     to_.write_bodies();
     write_locks();
-    // What refers comes after what it refers to.
+    // References follow the objects that they refer to.
     to_.write_to(state);
     const bool has_sockets = kernel_.sockets != nullptr;
     state(has_sockets);
@@ -240,7 +240,7 @@ class KernelState::Writer {
       state.raw(stream->key());
       state(stream->position());
     }
-    // A name that nobody has changed is that of whoever goes on.
+    // A name that nobody has changed is that of the restored sandbox.
     state(kernel_.host_name == kernel_.options().host_name ? std::string() : kernel_.host_name);
     state(kernel_.domain_name);
     state(kernel_.last_id_);
@@ -322,7 +322,7 @@ class KernelState::Writer {
     if (kernel_.options().clock->is_virtual()) used = {};
     transfer_time(own_, used);
     Stop stop = task.thread->stop;
-    // One whose turn has not come on a virtual clock has its answer already.
+    // A task whose turn has not come on a virtual clock already has its answer.
     if (task.is_queued) stop = {.kind = StopKind::kInterrupted};
     transfer_stop(own_, stop);
     own_.raw(task.thread->registers);
@@ -346,7 +346,7 @@ class KernelState::Writer {
     if (is_there) SystemVState::write(to_, *kernel_.system_v, own_);
   }
 
-  // A futex is known by a memory, or by the node or file that a shared mapping is of.
+  // A futex is identified by a memory, or by the node or file that a shared mapping maps.
   void write_futexes() {
     uint32_t count = 0;
     StateWriter all;
@@ -399,7 +399,7 @@ class KernelState::Writer {
 
   Kernel& kernel_;
   SandboxWriter to_;
-  StateWriter own_;  // processes, and what refers to them
+  StateWriter own_;  // processes and references to them
   Section places_, tables_, memories_;
   Numbers<Place> known_places_;
   Numbers<Descriptors> known_tables_;
@@ -451,7 +451,7 @@ class KernelState::Reader {
 
  private:
   static std::unexpected<Error> too_much(const std::string& what) {
-    return fail(ErrorCode::kExhausted, "the kept sandbox has more " + what + " than this one may have",
+    return fail(ErrorCode::kExhausted, "the saved sandbox has more " + what + " than this one may have",
                 "Raise its limits.");
   }
 
@@ -516,7 +516,7 @@ class KernelState::Reader {
     }
   }
 
-  // Each with the thread that will be its first task's.
+  // Each with the thread that will become its first task's.
   Status read_memories() {
     for (size_t left = state_.count(60); left > 0; --left) {
       if (!state_.is_good()) return damaged();
@@ -533,7 +533,7 @@ class KernelState::Reader {
 
   static std::unexpected<Error> no_room(int error) {
     return fail(ErrorCode::kUnavailable,
-                std::string("the platform has no room for the kept sandbox: ") + std::strerror(error));
+                std::string("the platform has no room for the saved sandbox: ") + std::strerror(error));
   }
 
   Status read_process(Process& process) {
@@ -622,7 +622,7 @@ class KernelState::Reader {
       process->parent = parent;
       parent->children.push_back(process.get());
     }
-    // No circles: whoever goes up comes to an end.
+    // There are no cycles: every walk upwards ends.
     for (const auto& [id, process] : kernel_.processes_) {
       size_t steps = 0;
       for (const Process* up = process.get(); up != nullptr; up = up->parent)
@@ -748,7 +748,7 @@ class KernelState::Reader {
   std::vector<std::shared_ptr<Descriptors>> tables_;
   std::vector<std::shared_ptr<Memory>> memories_;
   struct Spare {
-    std::unique_ptr<Thread> first;  // until a task has it
+    std::unique_ptr<Thread> first;  // until a task takes it
     Thread* lender = nullptr;       // that task's
   };
   std::vector<Spare> threads_;  // of each memory

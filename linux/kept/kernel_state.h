@@ -1,5 +1,5 @@
 // A frozen kernel in the state of a kept sandbox: its clock and random numbers, its trees, processes and tasks (docs/sandbox-format.md).
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace membrane::linux {
 
-// A process that the owner has started, and what it has of the outside: either the streams, or the master of a terminal.
+// A process that the owner has started, and its connections to the outside: either the streams, or the master
+// of a terminal.
 struct KeptCommand {
   int process = 0;
   std::shared_ptr<OutsideInput> input;
@@ -21,11 +22,12 @@ struct KeptCommand {
 
 class KernelState {
  public:
-  // The kernel is frozen.
+  // The kernel must be frozen.
   static void write(Kernel& kernel, const std::vector<KeptCommand>& commands, StateWriter& state,
                     PageWriter& pages);
-  // Into a kernel without processes, whose root is that of the kept one, and whose system directories are mounted. It is frozen then.
-  // Errors: kInvalidInput; kExhausted for more than the limits allow; kUnavailable for a platform that has no room.
+  // Reads into a kernel without processes, whose root is that of the kept one, and whose system directories
+  // are mounted. The kernel is then frozen. Errors: kInvalidInput; kExhausted for more than the limits allow;
+  // kUnavailable when the platform has no room.
   static Status read(Kernel& kernel, StateReader& state, const std::shared_ptr<const PageFile>& file,
                      std::vector<NodeRef>& held, std::vector<KeptCommand>& commands);
 

@@ -8,14 +8,15 @@
 namespace membrane::linux {
 namespace {
 
-// The host's mappings that are made for areas and runs of one memory; it has 65,530 at the most. Runs beyond are copied.
+// The limit for host mappings of one memory's areas and runs; the host allows 65,530. Runs beyond it are
+// copied.
 constexpr size_t kMostMappings = 40'000;
 constexpr size_t kLeastAreaBytes = 32, kRunBytes = 24;
 
-// Runs that are so near to each other are one, so that there are fewer mappings: what is between them are zeros, which cost a page.
+// Merges runs that are close to each other, to save mappings: the zeros between them cost a page.
 constexpr uint64_t kNear = 8 * kPage;
 
-// Of an area that is mostly empty, so that the time can be looked at.
+// Granularity for a mostly empty area, so that the time can be checked.
 constexpr uint64_t kLookedAtAtOnce = uint64_t{64} << 30;
 
 constexpr std::string_view kVdso = "[vdso]";
@@ -45,7 +46,7 @@ void add_run(std::vector<PageRun>& runs, const PageRun& run, uint64_t near) {
 
 }  // namespace
 
-// Those that were kept before and have not changed since are the file's that they were kept in.
+// Pages that were kept before and have not changed since are read from the file that they were kept in.
 std::vector<PageRun> MemoryState::own_pages(SandboxWriter& to, Memory& memory, uint64_t start,
                                             const Area& area) {
   std::vector<PageRun> all;

@@ -1,5 +1,6 @@
-// The memory of a process in the state of a kept sandbox: what is mapped, and the pages that are the process's own. Those stand in the
-// file, of which a restored process has a private mapping over what backs the area. Threads: the kernel's one.
+// The memory of a process in the state of a kept sandbox: its mappings, and the pages that the process owns.
+// Those are in the file, which a restored process maps privately over what backs the area. Threads: the
+// kernel's thread.
 #pragma once
 
 #include "linux/kept/sandbox_state.h"
@@ -10,7 +11,7 @@ namespace membrane::linux {
 class MemoryState {
  public:
   static void write(SandboxWriter& to, Memory& memory, StateWriter& state);
-  // Into a memory that has nothing mapped. False: the state is damaged.
+  // Reads into a memory that has nothing mapped. False: the state is damaged.
   static bool read(SandboxReader& from, Memory& memory);
 
  private:

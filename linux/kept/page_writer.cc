@@ -57,11 +57,11 @@ Status PageWriter::finish() {
   if (error_ == 0) return {};
   if (error_ == ETIME)
     return fail(ErrorCode::kExhausted,
-                "the sandbox is not kept within " + std::to_string(kMostTime.count()) +
-                    " s: its memory is too spread",
-                "End processes that reserve very much of it.");
+                "the sandbox could not be saved within " + std::to_string(kMostTime.count()) +
+                    " s: its memory is too scattered",
+                "End processes that reserve a lot of memory.");
   errno = error_;
-  return refused_by_system("write", "the file that the sandbox is kept in");
+  return refused_by_system("write", "the file that the sandbox is saved to");
 }
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// The pages of a kept sandbox on their way into its file, one after the other. Threads: one.
+// Writes the pages of a kept sandbox into its file, one after another. Threads: one.
 #pragma once
 
 #include <chrono>
@@ -13,21 +13,21 @@ namespace membrane::linux {
 
 class PageWriter {
  public:
-  // The first page comes at `begin`, a whole page. The file stays the caller's.
+  // The first page goes to `begin`, which is page-aligned. The file remains the caller's.
   PageWriter(int file, uint64_t begin)
       : file_(file), until_(std::chrono::steady_clock::now() + kMostTime), end_(begin), written_(begin) {}
 
-  // Where the next page will be.
+  // Where the next page will go.
   [[nodiscard]] uint64_t end() const { return end_; }
   // Whole pages; the last is filled with zeros.
   void add(std::span<const std::byte> bytes);
-  // Room for pages that whoever calls fills at once: their number is at most kMostPages.
+  // Room for pages that the caller fills at once: at most kMostPages.
   static constexpr size_t kMostPages = 256;
   std::span<std::byte> room(size_t pages);
-  // False after a failure, or when all of it takes longer than kMostTime: what comes is not written.
+  // False after a failure, or once the whole takes longer than kMostTime: further pages are not written.
   static constexpr std::chrono::seconds kMostTime{60};
   bool goes_on();
-  // What was added is in the file. Errors: the first that any write had; kExhausted after kMostTime.
+  // Waits until everything added is in the file. Errors: the first of any write; kExhausted after kMostTime.
   Status finish();
 
  private:
@@ -39,7 +39,7 @@ class PageWriter {
   int error_ = 0;
 };
 
-// All of it, at an offset. 0, or the error.
+// Writes all of it at an offset. Returns 0 or the error.
 int write_at(int file, uint64_t offset, std::span<const std::byte> bytes);
 
 }  // namespace membrane::linux

@@ -28,7 +28,7 @@ enum class PlaceKind : uint8_t {
 enum class ThingKind : uint8_t { kPipe = 1, kSocketEnd, kProcessEnd, kInput, kOutput };
 enum class BodyKind : uint8_t { kFile = 1, kSocketEnd };
 
-// What is written while nobody has it is lost.
+// What is written while nobody holds it is lost.
 Try<size_t> drop(std::span<const std::byte> bytes) { return bytes.size(); }
 
 constexpr uint64_t kPtsDevice = 0x18, kFirstPtsNode = 3;
@@ -60,7 +60,7 @@ SandboxWriter::SandboxWriter(Kernel& of, PageWriter& to) : kernel(of), pages(to)
 
 uint32_t SandboxWriter::node(const NodeRef& node) { return node_of(node, nullptr, ""); }
 
-// A node that only a name leads to is known by the location above it.
+// A node that only a name leads to is identified by the location above it.
 uint32_t SandboxWriter::node_of(const NodeRef& node, const LocationRef& above, const std::string& name) {
   if (node == nullptr) return 0;
   if (const uint32_t known = nodes.find(node.get())) return known;
@@ -177,7 +177,7 @@ uint32_t SandboxWriter::file(const FileRef& file) {
   return files.add(file);
 }
 
-// Bodies refer to more files and ends, which come later.
+// Bodies refer to more files and ends, which are then written too.
 void SandboxWriter::write_bodies() {
   while (files_with_body_ < files.all.size() || ends_with_body_ < ends.all.size()) {
     if (files_with_body_ < files.all.size()) {

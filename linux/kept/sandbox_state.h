@@ -1,10 +1,13 @@
-// What things of a sandbox refer to each other by, in its state: numbers, from 1 on; 0 is nothing. Each kind of thing counts by itself.
+// How objects of a sandbox refer to each other in its state: by numbers from 1 on; 0 is null. Each kind of
+// object has its own numbering.
 //
-// A SandboxWriter writes a thing when it is first referred to, into the section of its kind. The sections are read in an order in which a thing
-// refers only to what was read before: terminals, places (nodes and the locations by which they were reached), things (pipes, ends of sockets,
-// streams), files; then what files and ends refer to in circles (bodies). No step calls itself, however the things hang together.
+// A SandboxWriter writes an object when something first refers to it, into the section of its kind. The
+// sections are read in an order in which an object refers only to objects read before: terminals, places
+// (nodes and the locations by which they were reached), things (pipes, ends of sockets, streams), files; then
+// the references of files and ends that may be circular (bodies). Nothing recurses, whatever the shape of the
+// references.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <deque>
@@ -28,7 +31,7 @@ namespace membrane::linux {
 
 class Tree;
 
-// Things by number, while they are written.
+// Objects by number, while they are written.
 template <typename T>
 class Numbers {
  public:
@@ -49,7 +52,8 @@ class Numbers {
   std::unordered_map<const T*, uint32_t> by_thing_;
 };
 
-// The trees of a kernel, in their order in the state: its root's, those of /dev and /dev/shm, that of its memfds.
+// The trees of a kernel, in their order in the state: its root's, those of /dev and /dev/shm, and that of its
+// memfds.
 std::vector<Tree*> trees_of(Kernel& kernel);
 
 class SandboxWriter {
@@ -66,7 +70,7 @@ class SandboxWriter {
   uint32_t output(const std::shared_ptr<OutsideOutput>& output);
   uint32_t file(const FileRef& file);
 
-  // After all else: what was referred to and has a body, and what that refers to.
+  // Comes after everything else: the bodies of all objects that were referred to, and what those refer to.
   void write_bodies();
   void write_to(StateWriter& state) const;
 
@@ -95,10 +99,10 @@ class SandboxReader {
   SandboxReader(Kernel& in, StateReader& from, std::shared_ptr<const PageFile> its_pages)
       : kernel(in), state(from), pages(std::move(its_pages)) {}
 
-  // All sections. False: the state is damaged.
+  // Reads all sections. False: the state is damaged.
   bool read();
 
-  // What a number that is read stands for; nullptr for 0. One that stands for nothing is refused.
+  // Returns the object of a number that was read; nullptr for 0. A number without an object is refused.
   template <typename T>
   T take(const std::vector<T>& all) {
     const auto number = state.get<uint32_t>();
@@ -122,13 +126,13 @@ class SandboxReader {
   struct Openings {
     uint64_t readers = 0, writers = 0;
   };
-  std::vector<Openings> pipe_openings;  // of each: how often it was opened, which is so again after all files
+  std::vector<Openings> pipe_openings;  // for each: how often it was opened, restored after all files
   std::vector<std::shared_ptr<SocketEnd>> ends;
   std::vector<std::shared_ptr<ProcessEnd>> process_ends;
   std::vector<std::shared_ptr<OutsideInput>> inputs;
   std::vector<std::shared_ptr<OutsideOutput>> outputs;
   std::vector<FileRef> files;
-  uint64_t shared_bytes = 0;  // of shared memory so far
+  uint64_t shared_bytes = 0;  // shared memory so far
 
   // -- of the file that is being read
   uint8_t kind = 0;

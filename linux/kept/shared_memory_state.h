@@ -1,4 +1,4 @@
-// Memory without a name that processes share, in the state of a kept sandbox. Threads: the kernel's one.
+// Nameless memory that processes share, in the state of a kept sandbox. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kept/page_writer.h"
@@ -10,7 +10,7 @@ class SharedMemoryState {
  public:
   // Its length, and the pages that were touched.
   static void write(const SharedMemory& memory, StateWriter& state, PageWriter& pages);
-  // A copy of the pages; nullptr after something that is wrong, or that the limit of the memory refuses.
+  // Returns a copy of the pages; nullptr when the state is damaged or the memory limit refuses it.
   static FileRef read(SandboxReader& from);
 };
 

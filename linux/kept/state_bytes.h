@@ -1,9 +1,9 @@
-// Numbers, texts and tables as they stand in the state of a kept sandbox (docs/sandbox-format.md): little-endian, of fixed width,
-// without padding. One function `transfer(State& state, Thing& thing)` writes a thing with a StateWriter, and reads it with a
-// StateReader, so that the two cannot differ.
+// Numbers, texts and tables in the state of a kept sandbox (docs/sandbox-format.md): little-endian,
+// fixed-width, unpadded. One function `transfer(State& state, Thing& thing)` writes a thing with a
+// StateWriter and reads it with a StateReader, so that the two cannot differ.
 //
-// What is read is foreign: a reader gives zeros and empty texts after the first thing that is wrong, and says so by is_good(). What a
-// number means is checked by those who ask for it. Threads: one.
+// The input is foreign: after the first error a reader returns zeros and empty texts, and is_good() is false.
+// Callers check what the numbers mean. Threads: one.
 #pragma once
 
 #include <time.h>
@@ -47,7 +47,7 @@ class StateWriter {
     (*this)(static_cast<uint32_t>(bytes.size()));
     put(bytes);
   }
-  // A structure of the system call interface, as it is.
+  // A structure of the system call interface, byte for byte.
   template <typename T>
   void raw(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -68,7 +68,7 @@ class StateReader {
   explicit StateReader(std::span<const std::byte> bytes) : left_(bytes) {}
   [[nodiscard]] bool is_good() const { return is_good_; }
   [[nodiscard]] bool is_at_end() const { return left_.empty(); }
-  // Something is not as it must be: nothing more is read.
+  // Marks the state as damaged: nothing more is read.
   void refuse() {
     is_good_ = false;
     left_ = {};
@@ -115,7 +115,8 @@ class StateReader {
     (*this)(value);
     return value;
   }
-  // The number of things that follow, of which each has so many bytes at the least: so there are never more than the state has.
+  // The number of things that follow, each of at least `least_bytes`, so there are never more than the state
+  // can hold.
   size_t count(size_t least_bytes, size_t most = SIZE_MAX) {
     const auto number = get<uint32_t>();
     require(number <= most && number <= left_.size() / least_bytes);

@@ -25,7 +25,7 @@ void write_segment(SandboxWriter& to, SharedSegment& segment, StateWriter& state
   state(segment.last);
 }
 
-// One that was removed and is attached nowhere any more goes with the next call that looks.
+// A removed segment that is attached nowhere is freed by the next call that looks.
 void read_segment(SandboxReader& from, SharedSegment& segment) {
   StateReader& state = from.state;
   const auto memory = std::dynamic_pointer_cast<SharedMemory>(from.take(from.files));

@@ -1,4 +1,4 @@
-// Segments, semaphores and message queues of System V in the state of a kept sandbox. Threads: the kernel's one.
+// Segments, semaphores and message queues of System V in the state of a kept sandbox. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kept/sandbox_state.h"

@@ -20,7 +20,7 @@ bool is_zero(std::span<const std::byte> bytes) {
   return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{}; });
 }
 
-// Runs of numbers, with where their pages are in the file.
+// Runs of numbers, with the position of their pages in the file.
 struct Run {
   uint64_t first = 0, pages = 0, at = 0;
 };
@@ -39,7 +39,7 @@ class Runs {
 
 // -- contents
 
-// The pages of a content that are not the image's, one after the other.
+// The pages of a content that differ from the image, one after another.
 class ContentPages {
  public:
   ContentPages(Content& content, std::span<const std::byte> image, PageWriter& pages)
@@ -57,7 +57,7 @@ class ContentPages {
     pages_.add(bytes);
   }
 
-  // Kept pages, but for those that have changed since, and the changed ones.
+  // Kept pages that have not changed since, and the changed ones.
   void write_pages() {
     auto run = content_.kept_.begin();
     auto own = content_.pages_.begin();
@@ -88,7 +88,7 @@ class ContentPages {
            is_zero(bytes.subspan(there));
   }
 
-  // Of a memfd: what it has data for, but for what is the same in the image.
+  // For a memfd: its data, except what is the same in the image.
   void write_file() {
     constexpr uint64_t kPiece = 64;
     std::vector<std::byte> piece(kPiece * kPageBytes);
@@ -158,7 +158,7 @@ Done ContentState::read(Content& content, StateReader& state, const std::shared_
   }
   for (size_t left = state.count(16); left > 0; --left) {
     const auto first = state.get<uint64_t>(), count = state.get<uint64_t>();
-    // Holes are noted over what the image has, and nowhere else.
+    // Holes are recorded only over what the image has.
     state.require(first >= hole_end && count > 0 && count <= pages_of(base_size) &&
                   first <= pages_of(base_size) - count);
     if (!state.is_good()) return err(EINVAL);
@@ -171,7 +171,7 @@ Done ContentState::read(Content& content, StateReader& state, const std::shared_
   for (const Run& run : holes)
     for (uint64_t page = run.first; page < run.first + run.pages; ++page)
       content.pages_.emplace(page, nullptr);
-  // A page is noted once: where there is a hole, there are no bytes.
+  // A page is recorded once: where there is a hole, there are no bytes.
   for (const auto& [first, run] : kept) {
     const auto hole = content.pages_.lower_bound(first);
     if (hole != content.pages_.end() && hole->first < first + run.pages) {
@@ -331,7 +331,7 @@ Done TreeState::read(Tree& tree, StateReader& state, const std::shared_ptr<const
   const uint64_t inodes = tree.options_.image ? tree.options_.image->inode_count() : 0;
   const auto next = state.get<uint64_t>();
   state.require(next > inodes && next <= kLastNumber);
-  // What is there and is no more, or will be read, is not charged any more.
+  // Nodes that no longer exist, or will be read, are not charged any more.
   std::unordered_map<uint64_t, std::shared_ptr<TreeNode>> before;
   for (auto& [number, slot] : tree.slots_)
     if (auto node = slot.kept ? std::exchange(slot.kept, nullptr) : slot.node.lock())
@@ -360,7 +360,7 @@ Done TreeState::read(Tree& tree, StateReader& state, const std::shared_ptr<const
   return check(tree, nodes);
 }
 
-// Every directory that was read leads up to the root, which is its own parent; names stand for nodes that there are.
+// Every directory that was read leads up to the root, which is its own parent; names refer to existing nodes.
 Done TreeState::check(Tree& tree, const std::vector<std::shared_ptr<TreeNode>>& nodes) {
   const uint64_t inodes = tree.options_.image ? tree.options_.image->inode_count() : 0;
   std::unordered_map<uint64_t, const TreeNode*> by_number;

@@ -1,4 +1,5 @@
-// The nodes of a tree that differ from its image: into the state of a kept sandbox, and from there. Threads: the kernel's one.
+// Writes and reads the nodes of a tree that differ from its image, for the state of a kept sandbox. Threads:
+// the kernel's thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ class ContentState {
  public:
   static void write(Content& content, std::span<const std::byte> image, StateWriter& state,
                     PageWriter& pages);
-  // Over the bytes that the image has. Charges what it has. Errors: the reader's; ENOSPC.
+  // Reads over the image's bytes. Charges the content. Errors: the reader's; ENOSPC.
   static Done read(Content& content, StateReader& state, const std::shared_ptr<const PageFile>& file);
 };
 
@@ -23,14 +24,15 @@ class TreeState {
   // nullptr for nodes of other file systems.
   static Tree* tree_of(Node* node);
 
-  // `with_nameless`: also what has no name any more, as open files have.
+  // `with_nameless`: includes nodes without a name, such as those of open files.
   static void write(Tree& tree, bool with_nameless, StateWriter& state, PageWriter& pages);
-  // The tree is then as it was written: what it had goes, but nodes that are there already stay the same objects. Nodes without a
-  // name last as long as `held`. Errors: the reader's; ENOSPC for more than the tree may have.
+  // Restores the tree as it was written: its earlier contents are removed, but nodes that already exist stay
+  // the same objects. Nodes without a name last as long as `held`. Errors: the reader's; ENOSPC for more than
+  // the tree may have.
   static Done read(Tree& tree, StateReader& state, const std::shared_ptr<const PageFile>& file,
                    std::vector<NodeRef>& held);
 
-  // The pipe that stands behind a FIFO while it is open; nullptr for other nodes.
+  // The pipe of an open FIFO; nullptr for other nodes.
   static std::weak_ptr<Pipe>* pipe_of(Node& node);
   // nullptr when there is none.
   static NodeRef find(Tree& tree, uint64_t number) { return tree.node(number); }

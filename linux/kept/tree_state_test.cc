@@ -55,7 +55,7 @@ class KeptTree : public ImageTest {
     EXPECT_TRUE(tree.put("link", link("bin/a")));
     return image_of(tree);
   }
-  // The whole tree, with what stat() says, contents and attributes.
+  // The whole tree: stat() values, contents and attributes.
   static std::string tell(const NodeRef& root) {
     std::string all;
     std::vector<std::pair<std::string, NodeRef>> left = {{"", root}};
@@ -114,7 +114,7 @@ TEST_F(KeptTree, IsAsItWas) {
   EXPECT_EQ(tell(again), before);
   EXPECT_EQ(usage_of(*again)->used_nodes, usage_of(*root)->used_nodes);
   EXPECT_EQ(usage_of(*again)->used_bytes, usage_of(*root)->used_bytes);
-  // And once more, of what lies in the first file.
+  // Once more, for what is in the first file.
   put(at(again, {"made", "file"}), "TE");
   const int second = memfd_create("second", MFD_CLOEXEC);
   ASSERT_TRUE(keep_files(again, "", second));
@@ -172,7 +172,7 @@ TEST_F(KeptTree, WritesOfOneAreNotSeenByAnother) {
 }
 
 TEST_F(KeptTree, ContentsGoOnAsFilesDo) {
-  // The same steps on a tree and on what was kept of it at some point give the same bytes and the same charge.
+  // The same steps on a tree and on a saved and restored copy give the same bytes and the same charge.
   std::mt19937 random(42);
   for (int round = 0; round < 40; ++round) {
     const NodeRef root = make_tree({});
@@ -246,7 +246,7 @@ TEST_F(KeptTree, NeedsItsImageAndRoom) {
   EXPECT_EQ(small.error().code, ErrorCode::kExhausted);
 }
 
-// Any bytes are refused, or are a tree that can be walked.
+// Arbitrary bytes are refused, or are a tree that can be walked.
 TEST_F(KeptTree, DamagedBytesAreRefused) {
   const auto image = some_image();
   const NodeRef root = make_tree({.image = image});
@@ -269,7 +269,7 @@ TEST_F(KeptTree, DamagedBytesAreRefused) {
     EXPECT_FALSE(KeptFile::open(other)) << i;
     close(other);
   }
-  // The state's checksum is no wall: what it holds is checked by itself.
+  // The state's checksum is no protection: its contents are checked separately.
   std::mt19937 random(7);
   const auto state = std::span(bytes).subspan(begin);
   int refusals = 0;

@@ -1,9 +1,11 @@
-// One system call of a task, and what its handler may do. Handlers are functions `int64_t sys_NAME(Call&)`, one for each row of
-// syscalls.def that is not absent; they are defined by subject in calls_*.cc. They answer a value, or -ERRNO.
+// One system call of a task, and what its handler may do. Handlers are functions `int64_t sys_NAME(Call&)`,
+// one for each row of syscalls.def that is not absent, defined by subject in calls_*.cc. They return a value
+// or -ERRNO.
 //
-// A call that must wait answers call.wait(…): the task sleeps until a queue that it joined is woken, the deadline has passed,
-// or a signal is there, and the handler is then called again from its beginning, with the same arguments. It holds nothing
-// between, but for `call.kept()`. So a waiting task is only data, and a sandbox can be copied at any time.
+// A call that must wait returns call.wait(…): the task sleeps until a queue that it joined is woken, the
+// deadline has passed, or a signal arrives. Then the handler is called again from its beginning, with the
+// same arguments. It keeps nothing in between except `call.kept()`. So a waiting task is only data, and a
+// sandbox can be copied at any time.
 #pragma once
 
 #include <chrono>
@@ -20,8 +22,8 @@ class Kernel;
 
 // What a signal does to a call that waits (signal(7)).
 enum class OnSignal : uint8_t {
-  kRestart,  // asked again when the handler has SA_RESTART, else EINTR: read, write, wait4, accept, futex, flock…
-  kInterrupt,  // EINTR always: poll, select, epoll_wait, nanosleep, sigtimedwait, pause…
+  kRestart,  // restarted if the handler has SA_RESTART, else EINTR: read, write, wait4, accept, futex, flock…
+  kInterrupt,  // always EINTR: poll, select, epoll_wait, nanosleep, sigtimedwait, pause…
 };
 
 class Call {
@@ -31,7 +33,7 @@ class Call {
   Task& task;
 
   [[nodiscard]] Process& process() const { return *task.process; }
-  // The arguments, 0 to 5, in the types that the handler wants.
+  // The arguments, 0 to 5, converted to the type that the handler needs.
   [[nodiscard]] uint64_t arg(int i) const;
   [[nodiscard]] int int_arg(int i) const { return static_cast<int>(arg(i)); }
 
@@ -44,7 +46,7 @@ class Call {
   Done put(uint64_t address, const T& value) {
     return task.put(address, value);
   }
-  // Up to the zero. Errors: EFAULT, ENAMETOOLONG.
+  // Reads a string up to its zero. Errors: EFAULT, ENAMETOOLONG.
   Try<std::string> get_string(uint64_t address, size_t most = 4096);
 
   // -- waiting
@@ -52,18 +54,19 @@ class Call {
   void join(File& file) { file.join(task); }
   void join(WaitQueue& queue) { task.join(queue); }
   int64_t wait(OnSignal on_signal = OnSignal::kRestart);
-  // The same with an end, after which `is_late()`. The deadline that was set first stays when the call is asked again.
+  // Waits with a deadline, after which `is_late()`. The deadline that was set first stays when the call is
+  // retried.
   int64_t wait_until(std::chrono::steady_clock::time_point deadline, OnSignal on_signal);
   [[nodiscard]] bool is_again() const { return task.waiting.is_again; }
   [[nodiscard]] bool is_late() const;
   [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> deadline() const {
     return task.waiting.deadline;
   }
-  // Kept while the call is asked again and again: how much was written so far.
+  // A value kept across retries of the call: how much was written so far.
   [[nodiscard]] uint64_t& kept() { return task.waiting.kept; }
 };
 
-// What a handler answers that waits (wait() does), and one that has set the registers itself.
+// The results of a handler that waits (wait() returns it), and of one that has set the registers itself.
 constexpr int64_t kWaits = INT64_MIN, kNoAnswer = INT64_MIN + 1;
 
 // `return answer(some_try);`
@@ -73,7 +76,7 @@ int64_t answer(const Try<T>& got) {
   return got ? static_cast<int64_t>(*got) : -got.error();
 }
 
-// In a handler, which answers an int64_t.
+// For handlers, which return an int64_t.
 #define CALL_TRY(expr)                                                  \
   do {                                                                  \
     if (auto call_try_ = (expr); !call_try_) return -call_try_.error(); \
@@ -91,7 +94,7 @@ struct CallRow {
   Handler handler;  // nullptr when absent
   CallState state;
 };
-// nullptr for a number that x86-64 does not have.
+// nullptr for a number that x86-64 does not use.
 const CallRow* row_of(uint64_t number);
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// Changing what files are: chmod, chown, times, size; extended attributes.
+// Changes of file metadata: chmod, chown, times, size; extended attributes.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/xattr.h>
@@ -48,7 +48,7 @@ Done change_owner(Call& call, Node& node, uint64_t user, uint64_t group) {
     if (change.gid && gid != attributes.gid && !who(call).is_in(gid)) return err(EPERM);
   }
   if (!change.uid && !change.gid) return {};
-  // What runs as its owner must not run as the new one.
+  // A set-user-ID file must not run with the rights of its new owner.
   if (S_ISREG(attributes.mode)) {
     uint32_t mode = attributes.mode & 07777 & ~uint32_t{S_ISUID};
     if ((mode & S_IXGRP) != 0) mode &= ~uint32_t{S_ISGID};
@@ -95,7 +95,7 @@ bool is_valid(const timespec& time) {
          (time.tv_nsec >= 0 && time.tv_nsec < 1000000000);
 }
 
-// `microseconds`: timevals, as of utimes().
+// `microseconds`: timevals, as in utimes().
 Try<Times> times_at(Call& call, uint64_t address, bool microseconds) {
   Times wish;
   if (address == 0) return wish;
@@ -191,7 +191,7 @@ int64_t sys_utimensat(Call& call) {
   int flags = call.int_arg(3);
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   CALL_ASSIGN(const Times wish, times_at(call, call.arg(2), false));
-  // A null path is the descriptor itself, as futimens() has it.
+  // A null path is the descriptor itself, as in futimens().
   if (call.arg(1) == 0) {
     if (call.int_arg(0) == AT_FDCWD) return -EFAULT;
     flags = AT_EMPTY_PATH;

@@ -172,7 +172,7 @@ struct CapabilityHeader {
 // Effective, permitted, inheritable: their low words, then their high ones.
 using CapabilityWords = std::array<uint32_t, 6>;
 
-// False when the version is none that is known, which the caller is told.
+// False when the version is unknown, which is reported to the caller.
 Try<bool> is_known(Call& call, CapabilityHeader& header) {
   MEMBRANE_ASSIGN(header, call.get<CapabilityHeader>(call.arg(0)));
   if (header.version == _LINUX_CAPABILITY_VERSION_3 || header.version == _LINUX_CAPABILITY_VERSION_2)

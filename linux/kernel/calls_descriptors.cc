@@ -55,7 +55,7 @@ int64_t get_pipe_size(File& file) {
   return pipe == nullptr ? -EBADF : pipe->capacity();
 }
 
-// What an O_PATH descriptor answers, too; nullopt for other commands.
+// The commands that also work on an O_PATH descriptor; nullopt for others.
 std::optional<int64_t> control_descriptor(Call& call, int command) {
   Descriptors& table = *call.process().descriptors;
   const int descriptor = call.int_arg(0);
@@ -137,7 +137,7 @@ int64_t get_seals(File& file) {
   return node == nullptr ? -EINVAL : static_cast<int64_t>(node->seals());
 }
 
-// Whether any process has it mapped so that writes reach it.
+// Whether any process has a mapping of it through which writes reach it.
 bool is_mapped_writable(const Kernel& kernel, const Node& node) {
   return std::ranges::any_of(kernel.processes(), [&](const auto& each) {
     const Memory* const memory = each.second->memory.get();
@@ -156,7 +156,8 @@ int64_t add_seals(Call& call, File& file, uint64_t seals) {
   return answer(node->add_seals(static_cast<uint32_t>(seals), is_mapped_writable(call.kernel, *node)));
 }
 
-// What F_NOTIFY asks for, as inotify has it. A name that changes within the directory is a move from it.
+// The events that F_NOTIFY asks for, as inotify events. A rename within the directory counts as a move from
+// it.
 uint32_t mask_of_notice(uint64_t asked) {
   constexpr std::array<std::pair<uint64_t, uint32_t>, 6> kKinds = {{{DN_ACCESS, IN_ACCESS},
                                                                     {DN_MODIFY, IN_MODIFY},
@@ -170,7 +171,7 @@ uint32_t mask_of_notice(uint64_t asked) {
   return mask;
 }
 
-// A signal to the process that asked, as long as the directory is open.
+// Signals the process that asked, as long as the directory is open.
 int64_t notify_of(Call& call, const FileRef& file, uint64_t asked) {
   if (file->node()->type() != S_IFDIR) return -ENOTDIR;
   if (call.kernel.watches == nullptr) call.kernel.watches = std::make_shared<Watches>();
@@ -188,7 +189,7 @@ int64_t notify_of(Call& call, const FileRef& file, uint64_t asked) {
     }
     send_signal(kernel, *to, signal);
   };
-  // After the call in which it happens: the signal may end its process.
+  // Runs after the call that caused the event: the signal may end that call's process.
   const auto tell = [&kernel = call.kernel, of = std::weak_ptr<void>(file), send] {
     kernel.at(kernel.steady_now(), of, send);
   };
@@ -204,7 +205,7 @@ int64_t set_signal(File& file, uint64_t signal) {
 
 }  // namespace
 
-// Leases and hints are refused; but for F_NOTIFY, no signal is sent.
+// Leases and hints are refused; except for F_NOTIFY, no signal is sent.
 int64_t sys_fcntl(Call& call) {
   const int command = call.int_arg(1);
   if (const auto done = control_descriptor(call, command)) return *done;
@@ -235,7 +236,7 @@ int64_t sys_fcntl(Call& call) {
   }
 }
 
-// What concerns every file is here; the rest is the file's.
+// Handles what concerns every file; the file handles the rest.
 int64_t sys_ioctl(Call& call) {
   const int descriptor = call.int_arg(0);
   CALL_ASSIGN(const FileRef file, open_file(call, descriptor));

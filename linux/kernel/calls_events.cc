@@ -1,4 +1,4 @@
-// Descriptors of what is no file: eventfd, timerfd, signalfd, pidfd, memfd.
+// Descriptors of objects that are not files: eventfd, timerfd, signalfd, pidfd, memfd.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -89,7 +89,7 @@ int64_t sys_pidfd_open(Call& call) {
   return answer(add_file(call, process_file_of(*process, flags), true));
 }
 
-// By a pidfd, or by a directory /proc/PID. Errors: EBADF, ESRCH.
+// Finds a process by a pidfd or a directory /proc/PID. Errors: EBADF, ESRCH.
 static Try<Process*> process_named_by(Call& call, const File& file) {
   if (const int id = process_of_directory(*file.node()); id != 0) {
     Process* const process = call.kernel.process_of(id);

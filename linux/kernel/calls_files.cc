@@ -24,7 +24,7 @@ Try<std::optional<uint64_t>> offset_arg(Call& call, int i) {
   return static_cast<uint64_t>(offset);
 }
 
-// As preadv2() has it: -1 is the file's own position.
+// As in preadv2(): -1 is the file's own position.
 Try<std::optional<uint64_t>> offset_or_own(Call& call, int i) {
   if (static_cast<int64_t>(call.arg(i)) == -1) return std::nullopt;
   return offset_arg(call, i);
@@ -75,7 +75,7 @@ int64_t write_to(Call& call, File& file, UserBuffer& buffer, std::optional<uint6
     if (!got && written == 0) return -got.error();
     if (got) written += *got;
     if (got && *got > 0) announce(call.kernel, file, IN_MODIFY);
-    // A pipe or socket takes the rest later; a regular file that took less has no more room.
+    // A pipe or socket accepts the rest later; a regular file that accepted less is full.
     const bool goes_on = got && *got > 0 && buffer.size() > 0 && file.can_poll() && waits(file, flags);
     if (!goes_on) return static_cast<int64_t>(written);
   }

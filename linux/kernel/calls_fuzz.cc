@@ -1,4 +1,4 @@
-// System calls of a hostile program, one after the other: any of them, with any arguments and anything in memory.
+// System calls of a hostile program, one after another: any call, with arbitrary arguments and memory.
 #include "linux/kernel/hostile_calls_testing.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

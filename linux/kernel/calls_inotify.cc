@@ -1,4 +1,4 @@
-// inotify: being told what happens to files.
+// inotify: notification of file events.
 #include <fcntl.h>
 #include <sys/inotify.h>
 

@@ -1,4 +1,4 @@
-// Locks: flock, and those of fcntl. Deadlocks of programs that wait for each other are not looked for.
+// Locks: flock, and those of fcntl. Deadlocks of programs that wait for each other are not detected.
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 bool is_of_description(int command) { return command >= F_OFD_GETLK && command <= F_OFD_SETLKW; }
 
-// Where a range of a struct flock begins.
+// Where the range of a struct flock begins.
 Try<int64_t> base_of_range(File& file, int whence) {
   switch (whence) {
     case SEEK_SET: return 0;
@@ -46,7 +46,7 @@ Try<RecordLock> record_of(Call& call, File& file, const struct flock& from, int 
   return lock;
 }
 
-// F_GETLK: the first lock in the way, or F_UNLCK.
+// F_GETLK: the first conflicting lock, or F_UNLCK.
 Done tell_conflict(Call& call, const FileLocks& locks, const RecordLock& wanted, struct flock told) {
   if (told.l_type != F_RDLCK && told.l_type != F_WRLCK) return err(EINVAL);
   const RecordLock* const other = locks.conflict_with(wanted);

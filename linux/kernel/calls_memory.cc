@@ -67,7 +67,7 @@ int64_t sys_mprotect(Call& call) {
   return answer(call.process().memory->protect(call.arg(0), call.arg(1), call.int_arg(2) & kAllProtections));
 }
 
-// Processors without protection keys have none to give.
+// Behaves like a processor without protection keys.
 int64_t sys_pkey_alloc(Call& call) { return call.arg(0) != 0 || call.arg(1) > 3 ? -EINVAL : -ENOSPC; }
 int64_t sys_pkey_free(Call&) { return -EINVAL; }
 int64_t sys_pkey_mprotect(Call& call) { return call.int_arg(3) == -1 ? sys_mprotect(call) : -EINVAL; }
@@ -81,7 +81,7 @@ int64_t sys_brk(Call& call) {
   return static_cast<int64_t>(call.process().memory->set_break(call.arg(0), kMostHeap));
 }
 
-// Advice that changes nothing that a program sees is taken and forgotten.
+// Advice that changes nothing that a program sees is accepted and ignored.
 int64_t sys_madvise(Call& call) {
   Memory& memory = *call.process().memory;
   switch (call.int_arg(2)) {
@@ -111,7 +111,7 @@ int64_t sys_msync(Call& call) {
   return call.process().memory->is_mapped(call.arg(0), page_up(call.arg(1))) ? 0 : -ENOMEM;
 }
 
-// Every mapped page is said to be in memory.
+// Reports every mapped page as resident.
 int64_t sys_mincore(Call& call) {
   const uint64_t length = page_up(call.arg(1));
   if (call.arg(0) % kPage != 0) return -EINVAL;

@@ -1,4 +1,4 @@
-// Sending and receiving by sockets: sendto, recvfrom, sendmsg, recvmsg, sendmmsg, recvmmsg.
+// Sending and receiving on sockets: sendto, recvfrom, sendmsg, recvmsg, sendmmsg, recvmmsg.
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -12,7 +12,7 @@
 namespace membrane::linux {
 namespace {
 
-constexpr size_t kMostControlBytes = 20480;  // as Linux has it (optmem_max)
+constexpr size_t kMostControlBytes = 20480;  // as in Linux (optmem_max)
 constexpr uint32_t kMostMessages = 1024;     // of one call
 constexpr int kKnownSendFlags =
     MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | MSG_MORE | MSG_CONFIRM | MSG_DONTROUTE;
@@ -38,7 +38,8 @@ Try<std::vector<FileRef>> files_of(Call& call, std::span<const std::byte> data) 
   return files;
 }
 
-// What goes along with a message: files. Credentials are always those of the sender, so those that a message has are looked at only.
+// The control data of a message: files. Credentials are always the sender's, so those in a message are only
+// checked.
 Done read_control(Call& call, const msghdr& header, Outgoing& how) {
   if (header.msg_control == nullptr || header.msg_controllen == 0) return {};
   if (header.msg_controllen > kMostControlBytes) return err(ENOBUFS);
@@ -76,7 +77,8 @@ Try<Outgoing> outgoing_of(Call& call, const SocketFile& socket, uint64_t address
   return how;
 }
 
-// All of a stream's bytes, however often it has to wait, unless the call counts messages (`is_one_of_many`).
+// Sends all bytes on a stream, however often it has to wait, unless the call counts messages
+// (`is_one_of_many`).
 int64_t send(Call& call, SocketFile& socket, UserBuffer& buffer, Outgoing how, bool is_one_of_many) {
   if ((how.flags & MSG_OOB) != 0) return -EOPNOTSUPP;
   if ((how.flags & ~kKnownSendFlags) != 0) how.flags &= kKnownSendFlags;
@@ -116,7 +118,7 @@ int64_t send_message(Call& call, SocketFile& socket, uint64_t header_at, int fla
 
 // -- receiving
 
-// What comes along with a message, as far as there is room for it.
+// Writes a message's control data, as far as it fits.
 class Control {
  public:
   explicit Control(size_t room) : room_(room) {}
@@ -138,7 +140,7 @@ class Control {
   }
   void cut() { is_cut_ = true; }
   [[nodiscard]] bool is_cut() const { return is_cut_; }
-  // Padded, where the room allows it.
+  // Padded where the room allows.
   [[nodiscard]] std::vector<std::byte> bytes() const {
     std::vector<std::byte> all = bytes_;
     all.resize(std::min(control_space(all.size()), room_));
@@ -151,7 +153,7 @@ class Control {
   bool is_cut_ = false;
 };
 
-// New descriptors for the files of a message; those for which there is no room or no number are let go.
+// New descriptors for the files of a message; files for which there is no room or no number are dropped.
 void add_files(Call& call, const std::vector<FileRef>& files, bool closes_on_exec, Control& control) {
   if (files.empty()) return;
   std::vector<int> numbers;
@@ -165,7 +167,7 @@ void add_files(Call& call, const std::vector<FileRef>& files, bool closes_on_exe
   if (numbers.size() < files.size()) control.cut();
 }
 
-// Waits, and fills the whole buffer of a stream with MSG_WAITALL.
+// Waits, and with MSG_WAITALL fills the whole buffer from a stream.
 Try<int64_t> receive(Call& call, SocketFile& socket, UserBuffer& buffer, int flags, Incoming& got) {
   if ((flags & (MSG_OOB | MSG_ERRQUEUE)) != 0) return err((flags & MSG_OOB) != 0 ? EINVAL : EAGAIN);
   const bool fills = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0 && socket.type() == SOCK_STREAM;
@@ -229,7 +231,8 @@ int64_t receive_message(Call& call, SocketFile& socket, uint64_t header_at, int 
   return size_told(socket, got, received, flags);
 }
 
-// Calls of many messages keep how many are done: a signal, or the end of what can be done, gives that number.
+// Calls that handle many messages keep the number done: a signal, or an error after the first message,
+// returns that number.
 template <typename One>
 int64_t each_message(Call& call, uint64_t at, uint32_t count, const One& one) {
   uint64_t& done = call.kept();
@@ -286,7 +289,7 @@ int64_t sys_recvmsg(Call& call) {
   return receive_message(call, *socket, call.arg(1), call.int_arg(2));
 }
 
-// The time limit counts for the wait for any message; Linux looks at it after each one.
+// The time limit applies to the wait for any message; Linux checks it after each one.
 int64_t sys_recvmmsg(Call& call) {
   const int flags = call.int_arg(3);
   CALL_ASSIGN(const SocketRef socket, socket_at(call, call.int_arg(0)));

@@ -28,7 +28,7 @@ struct Found {
   bool is_new = false;
 };
 
-// What reading and writing by `flags` wants of the permissions.
+// The permissions that reading and writing by `flags` require.
 int wanted_access(int flags) {
   constexpr std::array<int, 4> kWanted = {R_OK, W_OK, R_OK | W_OK, R_OK | W_OK};
   return kWanted[static_cast<size_t>(flags & O_ACCMODE)] | ((flags & O_TRUNC) != 0 ? W_OK : 0);
@@ -42,7 +42,8 @@ Try<LocationRef> create_in(Call& call, const Parent& parent, uint32_t mode) {
   return std::make_shared<const Location>(Location{std::move(made), parent.directory, parent.name});
 }
 
-// Finds or creates what `wish` names. A link whose target is missing is followed to where the file is to be.
+// Finds or creates what `wish` names. A link whose target is missing is followed to the place where the file
+// is to be created.
 Try<Found> find_or_create(Call& call, const OpenWish& wish) {
   MEMBRANE_ASSIGN(LocationRef from, base_of(call, wish.directory, wish.path));
   const Place& place = *call.process().place;
@@ -81,7 +82,7 @@ Try<Found> find_nameless(Call& call, const OpenWish& wish) {
   return Found{std::make_shared<const Location>(Location{std::move(made), directory, name}), true};
 }
 
-// Whether what was found may be opened so.
+// Checks whether the file that was found may be opened in this way.
 Done check(Call& call, const Found& found, int flags) {
   const Attributes attributes = found.location->node->attributes();
   const uint32_t type = attributes.mode & S_IFMT;
@@ -95,7 +96,8 @@ Done check(Call& call, const Found& found, int flags) {
   return {};
 }
 
-// What readers of a file find: that file, or of one with certificates a copy that has the network's, too, wherever it is kept.
+// The file that readers get: the file itself or, for a file of certificates, a copy that also contains the
+// network's, wherever the file is.
 NodeRef node_to_open(Call& call, const Found& found, int flags) {
   const NodeRef& node = found.location->node;
   const SocketSpace* const sockets = call.kernel.sockets.get();

@@ -19,7 +19,7 @@ Try<Parent> parent_at(Call& call, int directory, uint64_t path) {
   return parent_from(call, directory, name);
 }
 
-// The parent in which a new name may be made. Errors: EEXIST when the name is there.
+// The parent directory for a new name. Errors: EEXIST when the name exists.
 Try<Parent> new_name_at(Call& call, int directory, uint64_t path, bool is_directory) {
   MEMBRANE_ASSIGN(Parent parent, parent_at(call, directory, path));
   if (parent.name.empty() || is_dots(parent.name)) return err(EEXIST);
@@ -43,7 +43,7 @@ int64_t make_directory(Call& call, int directory, uint64_t path, uint64_t mode) 
   return create(call, parent, new_node(call, above, kind));
 }
 
-// Root may make character devices, of which those can be opened that /dev has. Block devices are refused.
+// Root may make character devices; those that /dev has can be opened. Block devices are refused.
 int64_t make_node(Call& call, int directory, uint64_t path, uint64_t mode, uint64_t device) {
   uint32_t type = static_cast<uint32_t>(mode) & S_IFMT;
   if (type == 0) type = S_IFREG;
@@ -73,7 +73,8 @@ struct Existing {
   NodeRef node;
 };
 
-// What the last name stands for, when the caller may remove or rename it. Errors: ENOENT, EBUSY of mount points.
+// The node that the last name refers to, if the caller may remove or rename it. Errors: ENOENT, EBUSY for
+// mount points.
 Try<Existing> removable_at(Call& call, const Parent& parent) {
   const Attributes above = parent.directory->node->attributes();
   MEMBRANE_TRY(may(who(call), above, X_OK));
@@ -111,7 +112,7 @@ int64_t remove_directory(Call& call, int directory, uint64_t path) {
 
 bool is_same_file_system(Node& a, Node& b) { return a.attributes().device == b.attributes().device; }
 
-// Whether `node` is `directory` or above it.
+// Whether `node` is `directory` or an ancestor of it.
 bool is_above(const NodeRef& node, NodeRef directory) {
   for (;;) {
     if (directory == node) return true;
@@ -121,7 +122,7 @@ bool is_above(const NodeRef& node, NodeRef directory) {
   }
 }
 
-// The rules when the new name is there.
+// The rules when the new name exists.
 Done check_replaced(Call& call, const Existing& from, const Parent& to, const NodeRef& replaced,
                     unsigned flags) {
   MEMBRANE_TRY(may_remove(who(call), to.directory->node->attributes(), replaced->attributes()));
@@ -151,7 +152,7 @@ Done rename_to(Call& call, const Existing& from, const Parent& to, unsigned flag
   if (replaced && *replaced == from.node) return {};
   MEMBRANE_TRY(may(who(call), above, W_OK | X_OK));
   if (replaced) MEMBRANE_TRY(check_replaced(call, from, to, *replaced, flags));
-  // A directory that moves gets another "..".
+  // Moving a directory changes its "..".
   if (is_directory && from.parent.directory->node != to.directory->node)
     MEMBRANE_TRY(may(who(call), from.node->attributes(), W_OK));
   return from.parent.directory->node->rename(from.parent.name, directory, to.name, flags);

@@ -9,7 +9,7 @@
 namespace membrane::linux {
 namespace {
 
-// Two new descriptors, told to the guest as two ints; neither stays when one cannot be had.
+// Stores two new descriptors in guest memory as ints; when one cannot be created, neither stays.
 int64_t give_both(Call& call, const FileRef& first, const FileRef& second, bool closes_on_exec, uint64_t to) {
   Descriptors& table = *call.process().descriptors;
   CALL_ASSIGN(const int a, add_file(call, first, closes_on_exec));

@@ -56,7 +56,7 @@ Done use_mask_during_call(Call& call, uint64_t mask_at, uint64_t size) {
 
 namespace {
 
-// Fills in what is ready; gives for how many.
+// Fills in what is ready; returns the number of ready descriptors.
 int64_t look_at_all(Call& call, std::vector<pollfd>& asked) {
   int64_t count = 0;
   for (pollfd& each : asked) {
@@ -99,7 +99,7 @@ int64_t sys_ppoll(Call& call) {
   CALL_ASSIGN(const TimeLimit limit, limit_at(call, call.arg(2)));
   CALL_TRY(use_mask_during_call(call, call.arg(3), call.arg(4)));
   const int64_t ready = poll_until(call, limit);
-  // As Linux: a time that cannot be written does not take the answer away.
+  // As on Linux, a remaining time that cannot be written does not change the result.
   if (ready != kWaits && call.arg(2) != 0)
     static_cast<void>(call.put(call.arg(2), timespec_of(rest_of(call, limit))));
   return ready;
@@ -109,7 +109,7 @@ int64_t sys_ppoll(Call& call) {
 
 namespace {
 
-// Three sets of descriptors in guest memory, of which any may be missing.
+// Three sets of descriptors in guest memory, any of which may be missing.
 class Sets {
  public:
   static Try<Sets> of(Call& call, uint32_t descriptors, const std::array<uint64_t, 3>& addresses) {
@@ -147,7 +147,7 @@ class Sets {
 constexpr std::array<int, 3> kWanted = {POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR,
                                         POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI};
 
-// Removes what is not ready; gives how many bits are left. Errors: EBADF.
+// Removes what is not ready; returns the number of bits left. Errors: EBADF.
 Try<int64_t> look_at_sets(Call& call, Sets& sets) {
   int64_t count = 0;
   for (uint32_t descriptor = 0; descriptor < sets.count(); ++descriptor) {
@@ -190,7 +190,7 @@ Try<TimeLimit> limit_at_micros(Call& call, uint64_t address) {
   if (call.deadline()) return TimeLimit{call.deadline(), false};
   MEMBRANE_ASSIGN(auto time, call.get<Micros>(address));
   if (time.s < 0 || time.us < 0) return err(EINVAL);
-  // Microseconds beyond a second are allowed.
+  // Values of more than a second of microseconds are allowed.
   const int64_t seconds = time.us / 1'000'000;
   if (time.s > INT64_MAX - seconds) return err(EINVAL);
   const timespec exact = {time.s + seconds, time.us % 1'000'000 * 1000};

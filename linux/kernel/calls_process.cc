@@ -1,4 +1,4 @@
-// System calls of processes: programs, ends, waiting, groups and sessions.
+// System calls of processes: exec, exit, wait, groups and sessions.
 #include <fcntl.h>
 #include <sys/wait.h>
 
@@ -19,11 +19,11 @@ namespace {
 
 constexpr size_t kMostWords = 1u << 17, kMostWordBytes = 128u << 10;
 
-// The rest of a page of the guest's, copied once: a program's words and the pointers to them lie close together.
+// The rest of a guest page, copied once: a program's arguments and the pointers to them lie close together.
 class PageCopy {
  public:
   explicit PageCopy(Space& space) : space_(space) {}
-  // What there is from the address on; nothing when it cannot be read.
+  // The bytes from the address on; nothing when it cannot be read.
   std::span<const std::byte> at(uint64_t address) {
     if (address < begin_ || address >= begin_ + size_) {
       begin_ = address;
@@ -82,7 +82,7 @@ int64_t execute_at(Call& call, Execution wanted, uint64_t arguments, uint64_t en
   return kNoAnswer;
 }
 
-// Which of the children wait4() and waitid() mean.
+// Selects the children that wait4() and waitid() mean.
 struct WhichChild {
   enum { kAny, kId, kGroup } kind = kAny;
   int id = 0;
@@ -96,7 +96,7 @@ struct Waited {
   CpuTime used;
 };
 
-// What one child has to tell, if anything.
+// The pending state change of one child, if any.
 std::optional<Waited> ask_child(Kernel& kernel, Process& child, int options) {
   Waited waited = {.id = child.id,
                    .uid = static_cast<int>(child.credentials.uid),
@@ -117,7 +117,7 @@ std::optional<Waited> ask_child(Kernel& kernel, Process& child, int options) {
   return waited;
 }
 
-// Nothing: none has news, and the caller does not wait. kWaits through `waits`.
+// Returns nothing if no child has changed and the caller does not wait. Sets kWaits through `waits`.
 Try<std::optional<Waited>> look_for_child(Call& call, const WhichChild& which, int options, bool& waits) {
   bool has_any = false;
   Process& parent = call.process();

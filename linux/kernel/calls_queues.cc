@@ -29,7 +29,7 @@ int64_t wait_for(Call& call, MessageQueue& queue) {
   return call.wait(OnSignal::kInterrupt);
 }
 
-// The one that msgrcv() asks for; the end: none.
+// The message that msgrcv() asks for; the end if there is none.
 auto find_message(MessageQueue& queue, int64_t type, bool is_except) {
   auto& all = queue.messages;
   if (type == 0) return all.begin();

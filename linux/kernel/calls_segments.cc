@@ -18,7 +18,7 @@ constexpr uint64_t kMostBytes = UINT64_MAX - (1u << 24);  // SHMMAX, as it is to
 constexpr int kStatAny = 15;                              // SHM_STAT_ANY
 constexpr uint32_t kRemoved = 01000;                      // SHM_DEST
 
-// A segment that was removed goes with its last mapping.
+// A segment that was removed is freed with its last mapping.
 Segments& segments(Call& call) {
   Segments& all = system_v(call).segments;
   std::vector<int> gone;
@@ -28,7 +28,7 @@ Segments& segments(Call& call) {
   return all;
 }
 
-// Where it begins in each memory that it is attached to.
+// Its start address in each memory that it is attached to.
 using Attachments = std::set<std::pair<const Memory*, uint64_t>>;
 Attachments attachments_of(const Call& call, const SharedSegment& segment) {
   Attachments found;

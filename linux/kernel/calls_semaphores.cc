@@ -1,4 +1,5 @@
-// System V semaphores: semget, semop, semtimedop, semctl. What is done with SEM_UNDO is the process's, of all its threads.
+// System V semaphores: semget, semop, semtimedop, semctl. SEM_UNDO adjustments belong to the process, shared
+// by all its threads.
 #include <sys/sem.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ size_t semaphores_of_all(const Sets& all) {
 
 // -- operations
 
-// What keeps a list of operations from being done now.
+// The reason why a list of operations cannot be done now.
 struct Obstacle {
   int error = 0;
   bool may_wait = false;
@@ -39,7 +40,7 @@ class Operations {
  public:
   Operations(Call& call, SemaphoreSet& set, int id) : process_(call.process()), set_(set), id_(id) {}
 
-  // All of them, or none.
+  // Does all of them or none.
   Obstacle act(std::span<const sembuf> all) {
     for (size_t i = 0; i < all.size(); ++i) {
       const Obstacle found = act(all[i]);
@@ -89,7 +90,7 @@ bool changes_something(std::span<const sembuf> all) {
   return std::ranges::any_of(all, [](const sembuf& each) { return each.sem_op != 0; });
 }
 
-// Never asked again after a signal, as semop(2) says.
+// Never restarted after a signal, as semop(2) says.
 int64_t operate(Call& call, const TimeLimit& limit) {
   const int id = call.int_arg(0);
   CALL_ASSIGN(const std::vector<sembuf> all,
@@ -128,7 +129,7 @@ int64_t count_waiting(const Call& call, const SemaphoreSet& set, int id, bool is
   });
 }
 
-// A value that is set is not undone.
+// Setting a value discards its undo adjustments.
 void forget_undone(Kernel& kernel, int id, int semaphore) {
   for (const auto& [process_id, process] : kernel.processes())
     std::erase_if(process->semaphore_undo, [&](const auto& each) {
@@ -191,7 +192,7 @@ int64_t tell_limits(Call& call, const Sets& all, bool is_usage) {
   return all.last_place();
 }
 
-// GETVAL and its like, of one semaphore.
+// GETVAL and the like, for one semaphore.
 int64_t control_one(Call& call, SemaphoreSet& set, int id, int command) {
   const int which = call.int_arg(1);
   if (which < 0 || static_cast<size_t>(which) >= set.semaphores.size()) return -EINVAL;

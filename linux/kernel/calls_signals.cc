@@ -22,7 +22,8 @@ bool may_signal(const Process& from, const Process& to, int number) {
   return number == SIGCONT && from.session == to.session;
 }
 
-// To each process that `is_meant`; an error when there is none, or none that may be signalled.
+// Signals each process for which `is_meant` holds; an error when there is none, or none that may be
+// signalled.
 template <typename Meant>
 int64_t signal_all(Call& call, int number, const Meant& is_meant) {
   std::vector<int> meant;

@@ -1,4 +1,4 @@
-// Sockets: making, naming, connecting, and their options. calls_messages.cc sends and receives.
+// Sockets: creating, naming, connecting, and their options. calls_messages.cc sends and receives.
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -18,7 +18,7 @@ const std::shared_ptr<SocketSpace>& sockets_of(Kernel& kernel) {
   return kernel.sockets;
 }
 
-// A path of AF_UNIX becomes a node, which goes again when the socket cannot have it.
+// A path of AF_UNIX becomes a node, which is removed again when binding fails.
 Done bind_to_path(Call& call, SocketFile& socket, SocketAddress& address, const std::string& path) {
   MEMBRANE_TRY(socket.can_bind());
   MEMBRANE_ASSIGN(const Parent parent, parent_from(call, AT_FDCWD, path));
@@ -144,7 +144,7 @@ int64_t sys_connect(Call& call) {
   const Done connected = socket->connect(call.task, address);
   if (!connected && connected.error() == EAGAIN)
     return wait_for_socket(call, *socket, true, socket->send_limit());
-  // TCP that does not wait is told later how it went, though it is so already.
+  // A non-blocking TCP connect reports its result later, even though it is already known.
   const bool is_tcp = socket->domain() != AF_UNIX && socket->type() == SOCK_STREAM;
   if (is_tcp && (socket->flags & O_NONBLOCK) != 0) {
     if (connected) return -EINPROGRESS;

@@ -1,4 +1,4 @@
-// What files are: stat and its kin, statx, access, readlink, statfs.
+// File metadata: stat and its variants, statx, access, readlink, statfs.
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <sys/stat.h>
@@ -75,7 +75,7 @@ int64_t stat_at(Call& call, int directory, uint64_t path, uint64_t to, int flags
 int64_t access_at(Call& call, int directory, uint64_t path, int mode, int flags) {
   constexpr int kKnown = AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
   if ((mode & ~(R_OK | W_OK | X_OK)) != 0 || (flags & ~kKnown) != 0) return -EINVAL;
-  // The real user asks, also about the directories on the way.
+  // Checks by the real user, also for the directories on the way.
   Credentials& credentials = call.process().credentials;
   const uint32_t fsuid = credentials.fsuid, fsgid = credentials.fsgid;
   if ((flags & AT_EACCESS) == 0) {
@@ -94,7 +94,7 @@ int64_t access_at(Call& call, int directory, uint64_t path, int mode, int flags)
 int64_t read_link(Call& call, int directory, uint64_t path, uint64_t to, uint64_t room) {
   if (static_cast<int>(room) <= 0) return -EINVAL;
   CALL_ASSIGN(const std::string name, path_at(call, path));
-  // The empty path is a link that was opened with O_PATH and O_NOFOLLOW.
+  // The empty path refers to a link that was opened with O_PATH and O_NOFOLLOW.
   if (name.empty() && directory == AT_FDCWD) return -ENOENT;
   CALL_ASSIGN(const Target target, target_at(call, directory, path, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
   if (target.node->type() != S_IFLNK) return name.empty() ? -ENOENT : -EINVAL;
@@ -104,8 +104,8 @@ int64_t read_link(Call& call, int directory, uint64_t path, uint64_t to, uint64_
   return static_cast<int64_t>(size);
 }
 
-// The file systems do not say how full they are; what is told is enough for programs that look for room first.
-// What file systems are called, by their devices (linux/proc/).
+// The file systems do not report how full they are; these values satisfy programs that check for room first.
+// The types of file systems, by their devices (linux/proc/).
 int64_t kind_of(uint64_t device) {
   switch (device) {
     case 0x16: return 0x9fa0;      // PROC_SUPER_MAGIC

@@ -1,4 +1,4 @@
-// System calls about the machine, limits, and what else a program asks of its surroundings.
+// System calls about the machine, limits, and other queries of a program about its environment.
 #include <linux/prctl.h>
 #include <linux/rseq.h>
 #include <sched.h>
@@ -149,7 +149,7 @@ int64_t sys_prctl(Call& call) {
   }
 }
 
-// No filters: programs that sandbox themselves take this for a kernel that was built without.
+// Seccomp filters are not supported: programs that sandbox themselves assume a kernel built without them.
 int64_t sys_seccomp(Call&) { return -EINVAL; }
 
 int64_t sys_sched_yield(Call&) { return 0; }
@@ -164,7 +164,7 @@ int64_t sys_sched_getaffinity(Call& call) {
   return 8;
 }
 
-// What is asked for is told, and decides nothing: the host runs guests where it runs them.
+// Affinity requests are accepted and reported, but have no effect: the host schedules guests.
 int64_t sys_sched_setaffinity(Call& call) {
   Task* const task = task_or_own(call, call.int_arg(0));
   if (task == nullptr) return -ESRCH;
@@ -222,7 +222,8 @@ int64_t sys_sched_get_priority_min(Call& call) {
 int64_t sys_sched_rr_get_interval(Call& call) {
   return answer(call.put(call.arg(1), timespec{0, 4'000'000}));
 }
-// What a process is asked to be; all run alike. Each process, group or user that `which` means.
+// Scheduling requests are stored; all processes run alike. Applies to each process, group or user that
+// `which` selects.
 template <typename Act>
 static int64_t each_of(Call& call, int which, int id, const Act& act) {
   if (which < PRIO_PROCESS || which > PRIO_USER) return -EINVAL;
@@ -270,10 +271,10 @@ int64_t sys_getcpu(Call& call) {
   return 0;
 }
 
-// Only asking.
+// Only queries.
 int64_t sys_personality(Call& call) { return call.arg(0) == 0xffffffff || call.arg(0) == 0 ? 0 : -EINVAL; }
 
-// The name of the sandbox, for its own programs.
+// The sandbox's host name, as its own programs see it.
 static int64_t set_name(Call& call, std::string& name) {
   constexpr int kMostHostNameBytes = 64;
   if (call.process().credentials.euid != 0) return -EPERM;

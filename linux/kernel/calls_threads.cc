@@ -37,7 +37,7 @@ Done check(const CloneWish& wish) {
   return {};
 }
 
-// What the child of a fork has of its parent.
+// The state that a forked child shares with or copies from its parent.
 void inherit(Process& child, const Process& parent, const CloneWish& wish) {
   child.group = parent.group;
   child.session = parent.session;
@@ -61,7 +61,7 @@ void inherit(Process& child, const Process& parent, const CloneWish& wish) {
   child.nice = parent.nice;
 }
 
-// The descriptor of the new process, closed when it comes to nothing.
+// The descriptor of the new process, closed when creation fails.
 Done give_pidfd(Call& call, Process& child, uint64_t at) {
   Descriptors& descriptors = *call.process().descriptors;
   MEMBRANE_ASSIGN(const int pidfd, add_file(call, process_file_of(child, 0), true));
@@ -148,7 +148,7 @@ int64_t sys_clone3(Call& call) {
                       .exit_signal = static_cast<int>(args.exit_signal & CSIGNAL)});
 }
 
-// What is shared with other tasks becomes the caller's own; there are no namespaces to leave.
+// State that is shared with other tasks becomes the caller's own; there are no namespaces to leave.
 int64_t sys_unshare(Call& call) {
   constexpr uint64_t kOwn = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM;
   const uint64_t flags = call.arg(0);
@@ -159,7 +159,7 @@ int64_t sys_unshare(Call& call) {
   Process& process = call.process();
   if ((flags & kThreads) != 0 && process.tasks.size() > 1) return -EINVAL;
   if ((flags & ~(kOwn | kThreads)) != 0) return -EPERM;
-  // Threads of a process have one table here, so a thread alone cannot leave it.
+  // The threads of a process share one table here, so a single thread cannot leave it.
   if ((flags & (CLONE_FILES | CLONE_FS)) != 0 && process.tasks.size() > 1) return -EPERM;
   if ((flags & CLONE_FILES) != 0 && process.descriptors.use_count() > 1)
     process.descriptors = process.descriptors->copy();
@@ -168,7 +168,7 @@ int64_t sys_unshare(Call& call) {
   return 0;
 }
 
-// Namespaces and mounts are not to be had, whoever asks.
+// Namespaces and mounts are refused, whoever the caller is.
 int64_t sys_setns(Call&) { return -EPERM; }
 int64_t sys_mount(Call&) { return -EPERM; }
 int64_t sys_umount2(Call&) { return -EPERM; }
@@ -200,7 +200,7 @@ int64_t sys_get_robust_list(Call& call) {
   return answer(call.put(call.arg(2), uint64_t{sizeof(robust_list_head)}));
 }
 
-// Restartable sequences are not kept: the C library does without.
+// Restartable sequences are not supported: the C library works without them.
 int64_t sys_arch_prctl(Call& call) {
   Registers& r = call.task.thread->registers;
   const uint64_t value = call.arg(1);

@@ -18,7 +18,7 @@ bool is_clock(int clock) {
   return (clock >= CLOCK_REALTIME && clock <= CLOCK_BOOTTIME) || clock == CLOCK_TAI;
 }
 
-// A clock of CPU time by its number: of a process or a thread, perhaps another one's. Errors: EINVAL.
+// A CPU-time clock by its number: of a process or thread, possibly another one. Errors: EINVAL.
 Try<nanoseconds> cpu_clock(Call& call, int clock) {
   constexpr int kIsOfThread = 4, kKind = 3, kOfUser = 1, kScheduled = 2;
   if (clock == CLOCK_THREAD_CPUTIME_ID) return used_by(call.task).total();
@@ -66,8 +66,8 @@ Micros micros_of(nanoseconds time) {
   return {us / 1'000'000, us % 1'000'000};
 }
 
-// The timers of a process by ITIMER_*: their signals, and the clocks that they run by. Points of CPU time are kept as if its clock
-// were the steady one.
+// The ITIMER_* timers of a process: their signals, and the clocks that they run by. Points of CPU time are
+// stored as if its clock were the steady one.
 struct TimerRow {
   IntervalTimer Process::* timer;
   int signal;
@@ -94,7 +94,7 @@ Interval reading_of(const Kernel& kernel, const Process& process, int which) {
 
 void fire(Kernel& kernel, int id, int which);
 
-// Looks again when the rest has passed; of CPU time no more than that can have been used by then.
+// Checks again when the rest has passed; that much CPU time cannot be used earlier.
 void wait_for(Kernel& kernel, Process& process, int which) {
   IntervalTimer& timer = process.*kTimers[static_cast<size_t>(which)].timer;
   const nanoseconds rest = *timer.next - now_for(kernel, process, which);

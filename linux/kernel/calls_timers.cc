@@ -1,4 +1,5 @@
-// POSIX timers: timer_create() and its like. A timer's signal is queued once, and counts what expires before it is taken.
+// POSIX timers: timer_create() and the like. A timer's signal is queued once and counts the expirations until
+// it is taken.
 #include <time.h>
 
 #include <algorithm>
@@ -74,7 +75,7 @@ bool is_queued(const PendingSignals& pending, int id) {
 
 void arm(Kernel& kernel, int process, int id, PosixTimer& timer, GuestClock::Time at);
 
-// The next expiration is the first one after now; gives how many there were until then.
+// The next expiration is the first one after now; returns how many passed until then.
 int64_t forward(const Kernel& kernel, PosixTimer& timer) {
   const auto late = kernel.steady_now() - *timer.next;
   if (late.count() < 0) return 0;
@@ -83,7 +84,7 @@ int64_t forward(const Kernel& kernel, PosixTimer& timer) {
   return times;
 }
 
-// Whether the signal waits to be taken now; it may have ended the process.
+// Whether the signal is now pending; sending it may have ended the process.
 bool send(Kernel& kernel, int process_id, int id, const PosixTimer& timer) {
   PendingSignal signal = signal_from(timer.signal, SI_TIMER, nullptr);
   signal.info.si_timerid = id;
@@ -99,8 +100,9 @@ bool send(Kernel& kernel, int process_id, int id, const PosixTimer& timer) {
   return is_queued(task == nullptr ? process->pending : task->pending, id);
 }
 
-// A timer does not run while its signal waits: note_timer_signal() lets it run again, and counts what it missed. One whose signal
-// is ignored has nobody to do so, and runs on by itself, but not so fast that it keeps the kernel busy.
+// A timer stands still while its signal is pending: note_timer_signal() lets it run again and counts what it
+// missed. If the signal is ignored, nothing calls that, and the timer runs on by itself, but not so fast that
+// it keeps the kernel busy.
 void fire(Kernel& kernel, int process_id, int id) {
   Process* const process = kernel.process_of(process_id);
   const auto found = process == nullptr ? std::map<int, PosixTimer>::iterator() : process->timers.find(id);
@@ -145,7 +147,7 @@ void note_timer_signal(Kernel& kernel, Process& process, siginfo_t& info) {
   info.si_overrun = timer.overrun;
 }
 
-// One whose signal waits stands still (fire()).
+// A timer whose signal is pending stands still (fire()).
 void rearm_posix_timers(Kernel& kernel, Process& process) {
   for (auto& [id, timer] : process.timers) {
     const Task* const task = kernel.task_of(timer.task);

@@ -1,4 +1,5 @@
-// From file to file without the program: sendfile, copy_file_range, splice, tee, vmsplice. And what is asked of a disk: sync, readahead and such.
+// Transfers between files that bypass the program: sendfile, copy_file_range, splice, tee, vmsplice; and
+// requests to a disk: sync, readahead and the like.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -38,7 +39,7 @@ class Position {
     return position;
   }
   [[nodiscard]] uint64_t at(uint64_t done) const { return static_cast<uint64_t>(at_) + done; }
-  // After `done` bytes.
+  // The position after `done` bytes.
   Done move(Call& call, uint64_t done) const {
     if (address_ != 0) return call.put(address_, static_cast<int64_t>(at(done)));
     MEMBRANE_TRY(file_->seek(static_cast<int64_t>(at(done)), SEEK_SET));
@@ -57,8 +58,8 @@ Try<size_t> read_piece(Call& call, File& from, uint64_t offset, std::span<std::b
   return from.read_at(call.task, room, offset);
 }
 
-// From a file that can be read at an offset to any other, waiting for it. What was done so far is kept(), and the position is moved
-// before a wait, so that a signal may end it.
+// Transfers from a file that can be read at an offset to any other, waiting for it. kept() counts the bytes
+// so far, and the position is updated before a wait, so that a signal may interrupt it.
 int64_t send(Call& call, File& from, const Position& source, File& to, uint64_t count, bool waits) {
   count = std::min(count, kMostTransferBytes);
   uint64_t& done = call.kept();
@@ -93,7 +94,8 @@ int64_t wait_for(Call& call, File& file) {
   return call.wait();
 }
 
-// What the pipe has goes to a file: to its offset, when it has one. What the file does not take stays in the pipe.
+// Moves a pipe's bytes to a file, at its offset if it has one. What the file does not accept stays in the
+// pipe.
 int64_t splice_from_pipe(Call& call, PipeEnd& pipe, File& to, uint64_t to_offset, uint64_t count,
                          bool waits) {
   if ((to.flags & O_APPEND) != 0) return -EINVAL;
@@ -122,7 +124,7 @@ int64_t say_broken_pipe(Call& call) {
   return -EPIPE;
 }
 
-// Only as much is read as the pipe has room for.
+// Reads only as much as the pipe has room for.
 int64_t splice_to_pipe(Call& call, File& from, uint64_t from_offset, PipeEnd& pipe, uint64_t count,
                        bool waits) {
   const bool has_offset = from.node()->type() == S_IFREG || from_offset != 0;
@@ -242,7 +244,7 @@ int64_t sys_vmsplice(Call& call) {
                                                : write_to(call, *file, buffer, std::nullopt, how);
 }
 
-// -- disks: what was written is there already
+// -- disks: what was written already exists
 
 int64_t sys_sync(Call&) { return 0; }
 int64_t sys_syncfs(Call& call) {

@@ -1,4 +1,5 @@
-// Extended attributes: setxattr, getxattr, listxattr, removexattr, and their kinds for links and descriptors.
+// Extended attributes: setxattr, getxattr, listxattr, removexattr, and their variants for links and
+// descriptors.
 #include <fcntl.h>
 #include <linux/limits.h>
 #include <linux/xattr.h>
@@ -52,7 +53,7 @@ int64_t set(Call& call, By by) {
   return answer(node->set_attribute(name, value, flags));
 }
 
-// Bytes for the caller; a size of 0 asks how many there are.
+// Copies bytes to the caller; a size of 0 asks for their number.
 int64_t give(Call& call, std::string_view bytes, uint64_t to, uint64_t room) {
   if (room == 0) return static_cast<int64_t>(bytes.size());
   if (bytes.size() > room) return -ERANGE;

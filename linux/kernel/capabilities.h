@@ -1,5 +1,6 @@
-// Capabilities of a process: what it is told that it has, and keeps over a change of its user. The kernel goes by the user: the superuser
-// may do all, and of others' capabilities only CAP_SETUID and CAP_SETGID count. Threads: the kernel's one.
+// Capabilities of a process: the values that it sees and keeps across a change of its user. The kernel goes
+// by the user: the superuser may do everything, and of other users' capabilities only CAP_SETUID and
+// CAP_SETGID count. Threads: the kernel's thread.
 #pragma once
 
 #include <linux/capability.h>
@@ -18,9 +19,9 @@ struct Capabilities {
 
   [[nodiscard]] bool has(int capability) const { return (effective >> capability & 1) != 0; }
   [[nodiscard]] bool is_secure(int bit) const { return (secure_bits >> bit & 1) != 0; }
-  // After setuid() and its like.
+  // Updates them after setuid() and the like.
   void change_user(const Credentials& before, const Credentials& after);
-  // For a new program of this user, who may have changed by it.
+  // Updates them for a new program of this user, which a set-user-ID program may have changed.
   void begin_program(const Credentials& after, bool changes_user);
 };
 

@@ -1,5 +1,6 @@
-// Control messages of Unix sockets: files and credentials with lengths, levels and types of any bytes, sockets sent by themselves, and
-// too little room for what comes. What a program receives is well-formed, and its files are open.
+// Control messages of Unix sockets: files and credentials with arbitrary lengths, levels and types, sockets
+// sent through themselves, and too little room for what arrives. What a program receives is well-formed, and
+// its files are open.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -68,7 +69,7 @@ class Talk {
     thread.put(kVector, std::array<uint64_t, 2>{kBytes, bytes});
   }
 
-  // One message after the other, the last one with a length of any number.
+  // One message after another, the last one with an arbitrary length.
   uint64_t put_control(ScriptedThread& thread) {
     uint64_t at = 0;
     for (int left = draw() % 4; left > 0; --left) {

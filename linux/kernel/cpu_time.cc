@@ -58,7 +58,7 @@ void put_into(rusage& usage, const CpuTime& time) {
 int64_t ticks_of(std::chrono::nanoseconds time) { return time.count() / kNsInTick; }
 
 void enforce_cpu_limits(Kernel& kernel) {
-  std::vector<int> limited;  // a signal may end and forget others
+  std::vector<int> limited;  // a signal may end others and remove them
   for (const auto& [id, process] : kernel.processes())
     if (!process->is_zombie && process->limits[RLIMIT_CPU].rlim_cur != RLIM_INFINITY) limited.push_back(id);
   for (const int id : limited) {

@@ -1,4 +1,4 @@
-// What tasks have used of the processors' time. Under a virtual clock it is the time that has passed since their process began.
+// The CPU time that tasks have used. Under a virtual clock it is the time since their process began.
 #pragma once
 
 #include <sys/resource.h>
@@ -13,12 +13,12 @@ CpuTime used_by(const Kernel& kernel, const Process& process);
 // The same by the host's clocks, whatever clock guests see.
 std::chrono::nanoseconds used_on_processors(const Task& task);
 
-// In the units of system calls.
+// Converted to the types of system calls.
 timespec timespec_of(std::chrono::nanoseconds time);
 void put_into(rusage& usage, const CpuTime& time);
 int64_t ticks_of(std::chrono::nanoseconds time);  // of 10 ms
 
-// RLIMIT_CPU: a process over its limit gets SIGXCPU, again with each second, and ends at the hard one.
+// RLIMIT_CPU: a process over its limit gets SIGXCPU, again each second, and is killed at the hard limit.
 void enforce_cpu_limits(Kernel& kernel);
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// What prctl() asks of capabilities. Threads: the kernel's one.
+// prctl() requests about capabilities. Threads: the kernel's thread.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace membrane::linux {
 
-// Nothing when the call is about something else.
+// nullopt when the call is about something else.
 std::optional<int64_t> change_capabilities(Call& call);
 
 }  // namespace membrane::linux

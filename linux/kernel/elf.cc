@@ -44,7 +44,7 @@ Try<std::string> interpreter_of(Node& node, const Elf64_Phdr& header) {
   return name;
 }
 
-// Their order and their room; whole pages.
+// Checks the order and bounds of segments, in whole pages.
 Done arrange(ElfProgram& program) {
   if (program.segments.empty()) return err(ENOEXEC);
   uint64_t end = 0;

@@ -1,4 +1,5 @@
-// Reads the headers of ELF programs: what is to be mapped where. The bytes are foreign: all sizes are bounded and checked.
+// Reads the headers of ELF programs: what to map where. The bytes are foreign: all sizes are bounded and
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +12,23 @@
 namespace membrane::linux {
 
 struct ElfSegment {
-  uint64_t address = 0, memory_size = 0;  // as the program says; page alignment is not done yet
+  uint64_t address = 0, memory_size = 0;  // as in the program; not yet page-aligned
   uint64_t offset = 0, file_size = 0;
   int protection = 0;
 };
 
 struct ElfProgram {
-  bool moves = false;  // ET_DYN: may be loaded anywhere
+  bool moves = false;  // ET_DYN: position-independent
   uint64_t entry = 0, headers_address = 0;
   uint16_t headers = 0;
-  std::vector<ElfSegment> segments;  // in the order of their addresses; none overlap after rounding to pages
+  std::vector<ElfSegment> segments;  // in order of addresses; none overlap after rounding to pages
   std::string interpreter;           // "" for none
   bool has_executable_stack = false;
-  uint64_t lowest = 0, end = 0;  // of all segments, whole pages
+  uint64_t lowest = 0, end = 0;  // of all segments, in whole pages
   uint64_t alignment = 4096;
 };
 
-// Errors: ENOEXEC for what is no ELF program of x86-64, or one that is malformed; EIO.
+// Errors: ENOEXEC for a file that is not an ELF program of x86-64, or is malformed; EIO.
 Try<ElfProgram> read_elf(Node& node);
 
 }  // namespace membrane::linux

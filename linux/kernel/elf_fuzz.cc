@@ -1,4 +1,4 @@
-// Programs that nobody has checked: their headers are read, or refused.
+// Untrusted programs: their headers are read or refused.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -18,11 +18,11 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr int kMostScripts = 4;  // one that runs another, and so on
+constexpr int kMostScripts = 4;  // nested interpreters
 constexpr size_t kMostScriptLine = 255;
 constexpr uint64_t kProgramBase = 0x555555554000;
 
-// What is to be loaded, found before anything changes.
+// What is to be loaded, determined before anything changes.
 struct Found {
   LocationRef location;
   ElfProgram elf;
@@ -40,7 +40,7 @@ Try<LocationRef> find_executable(Kernel& kernel, const Process& process, const L
   return found;
 }
 
-// The first line of a script, without "#!"; nothing when it is none.
+// The first line of a script, without "#!"; nothing for other files.
 std::optional<std::string> script_line(Node& node) {
   std::array<char, kMostScriptLine + 1> head;
   const auto got = node.read(0, std::as_writable_bytes(std::span(head)));
@@ -102,7 +102,7 @@ uint64_t size_of(const std::vector<std::string>& words) {
   return bytes;
 }
 
-// Maps the segments; gives by how much the addresses moved.
+// Maps the segments; returns the offset by which the addresses moved.
 Try<uint64_t> map_program(Memory& memory, const FileRef& file, const ElfProgram& elf, uint64_t wanted_base) {
   uint64_t shift = 0;
   if (elf.moves) {
@@ -144,7 +144,7 @@ Try<uint64_t> map_program(Memory& memory, const FileRef& file, const ElfProgram&
   return shift;
 }
 
-// Strings from the top down, then the vectors that a new program finds at its stack pointer.
+// Writes strings from the top down, then the vectors that a new program finds at its stack pointer.
 class StackImage {
  public:
   explicit StackImage(uint64_t top) : top_(top) {}
@@ -287,7 +287,7 @@ Done load(Task& task, const Execution& wanted, const Found& found) {
   return task.thread->set_vector_state({});
 }
 
-// Who the process is with the new program: its owner, when it is a set-user-ID program.
+// The credentials of the process under the new program: those of the file's owner for a set-user-ID program.
 Credentials credentials_after(const Process& process, const Found& found) {
   Credentials who = process.credentials;
   const Attributes attributes = found.location->node->attributes();
@@ -300,7 +300,7 @@ Credentials credentials_after(const Process& process, const Found& found) {
   return who;
 }
 
-// Whether its user must not have a hand in the new program (AT_SECURE).
+// Whether the new program must be protected from its user (AT_SECURE).
 bool gains_rights(const Process& process, const Credentials& after) {
   return after.euid != process.credentials.euid || after.egid != process.credentials.egid;
 }
@@ -328,8 +328,9 @@ void reset_for_program(Task& task, const Execution& wanted, const Found& found) 
   for (const FileRef& file : process.descriptors->remove_for_exec()) file->on_close(task);
 }
 
-// Its own memory, empty, and no other task in the process. Memory that others have stays theirs; and a program that gains rights does
-// not begin in the space of one that may have prepared it in ways that the kernel does not know of.
+// Gives the process an empty memory of its own and ends its other tasks. Memory that others share stays
+// theirs; and a program that gains rights does not start in the space of one that may have prepared it in
+// ways that the kernel does not know of.
 Done leave_old_program(Kernel& kernel, Task& task, bool gains_rights) {
   Process& process = *task.process;
   const bool wants_space = gains_rights || process.memory.use_count() > 1;

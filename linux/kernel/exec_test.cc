@@ -1,4 +1,4 @@
-// What execve() leaves of the program before.
+// What remains of the previous program after execve().
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -49,7 +49,7 @@ TEST(ExecTest, AProgramOfTheSameUserMayHaveTheSameSpace) {
   EXPECT_EQ(seen.user, 1000);
 }
 
-// What a hostile guest has made in its space without the kernel, such as threads, must not be there.
+// Threads and the like that a hostile guest created in its space, bypassing the kernel, must be gone.
 TEST(ExecTest, ASetUserIdProgramHasASpaceOfItsOwn) {
   const Seen seen = execute_with_mode(04755);
   EXPECT_EQ(seen.user, 0);

@@ -1,4 +1,5 @@
-// What the handlers of files share: arguments that are descriptors and paths, and new descriptors. Threads: the kernel's one.
+// Shared by the handlers of file calls: arguments that are descriptors and paths, and new descriptors.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,14 @@
 namespace membrane::linux {
 
 // -- descriptors. Errors: EBADF.
-Try<FileRef> any_file(Call& call, int descriptor);   // also one of O_PATH
+Try<FileRef> any_file(Call& call, int descriptor);   // including O_PATH
 Try<FileRef> open_file(Call& call, int descriptor);  // not of O_PATH
 Try<FileRef> file_to_read(Call& call, int descriptor);
 Try<FileRef> file_to_write(Call& call, int descriptor);
-// The lowest free number by the process's limit. Errors: EMFILE.
+// Adds the file at the lowest free number within the process's limit. Errors: EMFILE.
 Try<int> add_file(Call& call, FileRef file, bool closes_on_exec, int from = 0);
 void close_file(Call& call, const FileRef& file);
-constexpr uint64_t kMostDescriptors = 1 << 20;  // of a process, whatever its limit: fs.nr_open
+constexpr uint64_t kMostDescriptors = 1 << 20;  // per process, whatever its limit: fs.nr_open
 [[nodiscard]] uint64_t file_limit(const Call& call);
 // A pidfd of the process (files/process_file.h), which may be a zombie.
 FileRef process_file_of(Process& process, int flags);
@@ -31,7 +32,8 @@ Try<LocationRef> base_of(Call& call, int directory, std::string_view path);
 Try<LocationRef> walk_from(Call& call, int directory, std::string_view path, const WalkOptions& options = {});
 Try<Parent> parent_from(Call& call, int directory, std::string_view path);
 
-// What `flags` (AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH) of the *at calls name. A file without a location has its node alone.
+// The file that `flags` (AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH) and arguments of the *at calls name. A file
+// without a location has only its node.
 struct Target {
   NodeRef node;
   LocationRef location;
@@ -54,8 +56,8 @@ struct OpenWish {
   WalkOptions walk;
 };
 int64_t open_path(Call& call, const OpenWish& wish);
-// A new node of the type and permissions of `mode` in a directory: the owner is the caller, or the directory says (S_ISGID). The
-// umask is applied.
+// A new node with the type and permissions of `mode` in a directory: the owner is the caller, or as the
+// directory says (S_ISGID). The umask is applied.
 [[nodiscard]] NewNode new_node(Call& call, const Attributes& directory, uint32_t mode);
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// Locks by fcntl(): what sys_fcntl asks of calls_locks.cc.
+// Locks by fcntl(), which sys_fcntl passes to calls_locks.cc.
 #pragma once
 
 #include "linux/kernel/call.h"

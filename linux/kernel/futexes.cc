@@ -15,9 +15,9 @@ namespace membrane::linux {
 
 namespace {
 
-constexpr int kMostRobust = 2048;  // entries of a list that are looked at, as Linux has it
+constexpr int kMostRobust = 2048;  // entries of a list that are looked at, as in Linux
 
-// The same word in every memory that sees it.
+// The key is the same in every memory that sees the word.
 FutexKey key_of(const Task& task, uint64_t address) {
   const auto& areas = task.process->memory->areas();
   const auto after = areas.upper_bound(address);
@@ -145,7 +145,7 @@ Try<bool> change_and_compare(Call& call) {
   }
 }
 
-// A lock of a thread that has ended is marked, and who waits for it is woken.
+// Marks the lock of an ended thread and wakes a waiter.
 void let_go(Task& task, uint64_t address) {
   const auto value = task.get<uint32_t>(address);
   if (!value || (*value & FUTEX_TID_MASK) != static_cast<uint32_t>(task.id)) return;

@@ -1,5 +1,5 @@
-// Futexes: who waits on which word of memory. A word is named by its memory and address, or, when it is in a shared mapping,
-// by the file and offset behind it.
+// Futexes: the tasks that wait for a word of memory. A word is identified by its memory and address or, in a
+// shared mapping, by the mapped file and offset.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace membrane::linux {
 
-// Wakes at most `most` tasks that wait at the address in the task's memory, with a set that meets `bits`; gives how many.
+// Wakes at most `most` tasks that wait at the address in the task's memory, with a bit set that intersects
+// `bits`; returns how many.
 int wake_futex(Task& in, uint64_t address, int most, uint32_t bits = UINT32_MAX);
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// Every system call of the table, with arguments that no program has.
+// Every system call of the table, with arguments that no real program passes.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
@@ -17,12 +17,12 @@ std::vector<uint8_t> drawn_bytes(uint64_t seed, size_t size) {
   return bytes;
 }
 
-// Or leaves it waiting for ever.
+// Or leaves it waiting forever.
 bool ends_its_program(uint64_t number) {
   return number == SYS_exit || number == SYS_exit_group || number == SYS_pause || number == SYS_rt_sigreturn;
 }
 
-// Each one is called a hundred times by a program that has a descriptor of each kind.
+// A program that has a descriptor of each kind makes each call a hundred times.
 TEST(HostileCallsTest, EachCallIsAnsweredWhateverItsArguments) {
   for (const uint64_t number : handled_calls()) {
     SCOPED_TRACE(row_of(number)->name);

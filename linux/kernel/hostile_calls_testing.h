@@ -1,5 +1,6 @@
-// Programs that make any system call with any arguments, drawn from bytes: small numbers, descriptors, names of files, addresses inside,
-// at the edge of and outside of their memory, which has more of the same in it.
+// Programs that make arbitrary system calls with arguments drawn from bytes: small numbers, descriptors,
+// names of files, and addresses inside, at the edge of and outside of their memory, which contains more of
+// the same.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,10 @@ class HostileCalls {
  public:
   explicit HostileCalls(std::span<const uint8_t> bytes) : left_(bytes) {}
   [[nodiscard]] bool is_over() const { return left_.empty(); }
-  // The next call of a thread, or its fault; at the end the end of its process. The first calls open a descriptor of each kind.
+  // Makes the thread's next call or fault; at the end, ends its process. The first calls open a descriptor of
+  // each kind.
   void next(ScriptedThread& thread);
-  // This call, with drawn arguments.
+  // Makes this call with drawn arguments.
   void call(ScriptedThread& thread, uint64_t number);
   // Makes the next of the first calls; false after the last one.
   bool prepare(ScriptedThread& thread);
@@ -37,7 +39,7 @@ class HostileCalls {
   size_t prepared_ = 0;
 };
 
-// A kernel with few resources, for the program. It ends with the program, or where all of its processes wait for each other.
+// Runs the program on a kernel with few resources, until it ends or all of its processes wait for each other.
 void run_hostile(const std::function<void(ScriptedThread&)>& script, uint32_t user);
 
 }  // namespace membrane::linux

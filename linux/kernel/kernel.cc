@@ -28,22 +28,21 @@ namespace {
 constexpr int kMostIds = 4194304;
 constexpr uint64_t kSyscallBytes = 2;  // of the instruction
 constexpr rlim_t kStackBytes = 8u << 20;
-constexpr size_t kAgainAtOnce = 64;  // calls asked again between two looks at the platform
+constexpr size_t kAgainAtOnce = 64;  // calls retried between two checks of the platform
 
 constexpr auto kLookAtMemoryEvery = std::chrono::milliseconds(50),
                kLookAtMuchMemoryEvery = std::chrono::milliseconds(250);
-constexpr int kLooksShare = 20;                         // a look takes one part in so many of the time
-constexpr auto kLongestStop = std::chrono::seconds(5);  // that a thread may take
+constexpr int kLooksShare = 20;                                 // the fraction of time that checks may take
+constexpr auto kLongestStop = std::chrono::seconds(5);          // for a thread to stop
 constexpr auto kNoLook = std::chrono::milliseconds(3'600'000);  // there is no process
 
-constexpr auto kTurn =
-    std::chrono::seconds(1);  // of a guest thread that makes no call, when others wait for theirs
+constexpr auto kTurn = std::chrono::seconds(1);  // for a thread that makes no call while others wait
 
 using HostClock = std::chrono::steady_clock;
 
-constexpr uint64_t kMappingBytes = 256;  // of the host, for each
+constexpr uint64_t kMappingBytes = 256;  // of host memory, for each
 
-// What is allocated in this process. A sanitizer has an allocator of its own, with a count of its own.
+// The bytes allocated in this process. A sanitizer has an allocator and a count of its own.
 uint64_t heap_bytes() {
   if (__sanitizer_get_current_allocated_bytes != nullptr) return __sanitizer_get_current_allocated_bytes();
   const struct mallinfo2 all = mallinfo2();
@@ -64,11 +63,11 @@ struct Kernel::Impl {
   };
   std::multimap<GuestClock::Time, Timer> timers;
   std::deque<int> ready;  // tasks, by id
-  std::deque<int> queue;  // those that run next, on a virtual clock
-  int running = 0;        // the one that does; 0: none
+  std::deque<int> queue;  // tasks to run next, on a virtual clock
+  int running = 0;        // the running one; 0: none
   HostClock::time_point turn_ends, next_look_at_memory;
-  std::optional<HostClock::time_point> idle_since;  // no guest has run since then
-  std::vector<std::unique_ptr<Task>> ended_tasks;   // until no handler has them
+  std::optional<HostClock::time_point> idle_since;  // no guest has run since
+  std::vector<std::unique_ptr<Task>> ended_tasks;   // until no handler refers to them
   std::vector<std::unique_ptr<Process>> ended_processes;
   std::atomic<bool> is_stopping = false;
 };
@@ -83,7 +82,7 @@ Kernel::Kernel(KernelOptions options)
 
 Kernel::~Kernel() {
   end_all();
-  // Those that were not read to their end have files still, which may call this kernel as they go.
+  // Processes of a failed restore still have files, which may call this kernel while they are closed.
   for (const auto& [id, process] : processes_) {
     process->terminal.reset();
     process->descriptors.reset();
@@ -92,7 +91,8 @@ Kernel::~Kernel() {
   processes_.clear();
 }
 
-// An end may take other processes with it, so each is looked for anew. One without tasks was not read to its end (linux/kept/).
+// The end of one may end others, so each step looks again. A process without tasks was not restored
+// completely (linux/kept/).
 void Kernel::end_all() {
   for (;;) {
     const auto alive = std::ranges::find_if(
@@ -212,7 +212,7 @@ void Kernel::end_process(Process& process, int status) {
   while (!process.tasks.empty()) end_task(*process.tasks.front(), status);
 }
 
-// Its children are those of the next subreaper above it, or nobody's.
+// Its children move to the next subreaper above it, or have no parent.
 void Kernel::adopt_children(Process& process) {
   Process* heir = process.parent;
   while (heir != nullptr && (heir->is_zombie || (!heir->is_subreaper && heir->parent != nullptr)))
@@ -231,7 +231,7 @@ void Kernel::adopt_children(Process& process) {
   }
 }
 
-// The end of a session's leader takes its terminal away.
+// The end of a session's leader releases its terminal.
 void Kernel::hang_up_session(Process& leader) {
   const FileRef terminal = leader.terminal;
   if (leader.id != leader.session || terminal == nullptr) return;
@@ -240,7 +240,7 @@ void Kernel::hang_up_session(Process& leader) {
 }
 
 void Kernel::signal_group(int group, int signal) {
-  std::vector<int> members;  // one that is killed may be forgotten at once
+  std::vector<int> members;  // a killed process may be removed at once
   for (const auto& [id, each] : processes_)
     if (each->group == group) members.push_back(id);
   for (const int id : members) signal_process(id, signal);
@@ -282,7 +282,7 @@ void Kernel::forget(Process& process) {
   processes_.erase(found);
 }
 
-// What has become of it, by its status.
+// Builds its report from its status.
 void Kernel::tell_parent(Process& process) {
   Process* const parent = process.parent;
   if (parent == nullptr || parent->is_zombie) {
@@ -368,7 +368,7 @@ void Kernel::go_on(Task& task) {
   impl_->queue.push_back(task.id);
 }
 
-// Its signals are delivered, and it runs, unless it is stopped.
+// Delivers its signals, and runs it unless it is stopped.
 void Kernel::run_task(Task& task) {
   Task* const before = std::exchange(current_, &task);
   const bool lives = deliver_signals(*this, task);
@@ -403,7 +403,7 @@ void Kernel::tell_identity(Task& task) {
        .effective_group = who.egid});
 }
 
-// On a virtual clock one runs at a time.
+// On a virtual clock one thread runs at a time.
 void Kernel::run_next() {
   const Task* const running = task_of(impl_->running);
   if (running == nullptr || running->state != TaskState::kRunning || running->is_queued) impl_->running = 0;
@@ -414,7 +414,7 @@ void Kernel::run_next() {
   }
 }
 
-// Asks the handler of the call that the task is in.
+// Asks the handler of the task's current call.
 void Kernel::ask(Task& task) {
   const CallRow* const row = row_of(task.call_number);
   int64_t value = -ENOSYS;
@@ -443,7 +443,7 @@ void Kernel::ask(Task& task) {
   go_on(task);
 }
 
-// Of a sleep that a signal ends.
+// For a sleep that a signal ends.
 static void tell_rest(Task& task) {
   if (task.waiting.rest_at == 0 || !task.waiting.deadline) return;
   const auto rest =
@@ -452,7 +452,7 @@ static void tell_rest(Task& task) {
   static_cast<void>(task.put(task.waiting.rest_at, timespec{ns / 1'000'000'000, ns % 1'000'000'000}));
 }
 
-// A signal comes before the call's answer: the guest makes the call again after it, unless a handler says that it is interrupted.
+// A signal precedes the call's answer: the guest repeats the call after it, unless a handler interrupts it.
 void Kernel::restart(Task& task) {
   Registers& r = task.thread->registers;
   if (restarts_after_signal(task)) {
@@ -464,7 +464,7 @@ void Kernel::restart(Task& task) {
   go_on(task);
 }
 
-// The call waits no more: something that it waits for has happened, its time is over, or a signal is there.
+// The call stops waiting: an event that it waits for has happened, its time is over, or a signal is pending.
 void Kernel::ask_again(Task& task) {
   task.is_ready = false;
   if (task.process->is_stopped) return;
@@ -473,7 +473,7 @@ void Kernel::ask_again(Task& task) {
   tell_rest(task);
   Registers& r = task.thread->registers;
   if (task.waiting.kept != 0 && task.call_keeps_bytes) {
-    r.rax = task.waiting.kept;  // so much of it was done
+    r.rax = task.waiting.kept;  // this much was done
     return go_on(task);
   }
   if (!task.waiting.is_interrupt) return restart(task);
@@ -481,7 +481,7 @@ void Kernel::ask_again(Task& task) {
   go_on(task);
 }
 
-// Whether each handler that is about to be called lets the call go on.
+// Whether every signal handler about to run lets the call restart.
 bool Kernel::restarts_after_signal(const Task& task) const {
   const SignalSet there = (task.pending.set() | task.process->pending.set()) & ~task.blocked;
   for (int number = 1; number <= 64; ++number) {
@@ -519,7 +519,8 @@ void Kernel::look_at(Thread& thread) {
   }
 }
 
-// `rdtsc` and `rdtscp` of a guest whose platform does not let it read the host's counter: that of the virtual clock.
+// `rdtsc` and `rdtscp` of a guest whose platform does not let it read the host's counter: returns the virtual
+// clock's.
 bool Kernel::answer_time_stamp(Task& task) {
   Registers& r = task.thread->registers;
   if (!options_.clock->is_virtual() || task.thread->stop.signal != SIGSEGV) return false;
@@ -545,7 +546,7 @@ void Kernel::do_due() {
   }
 }
 
-// What this kernel has for guests, but for contents of files: those have an account of their own, the disk's.
+// What this kernel allocates for guests, except the contents of files, which count against the disk limit.
 uint64_t Kernel::own_bytes() {
   const uint64_t of_files = use_of(root == nullptr ? nullptr : root->node).heap_bytes +
                             use_of(memory_files).heap_bytes +
@@ -560,7 +561,7 @@ Process* Kernel::count_memory() {
                  bytes_of(system == nullptr ? nullptr : system->shared_memory);
   uint64_t most = 0;
   Process* largest = nullptr;
-  const bool is_alone = processes_.size() == 1;  // then none of its pages is another's, too
+  const bool is_alone = processes_.size() == 1;  // then it shares no page with another
   for (const auto& [id, process] : processes_) {
     if (process->is_zombie || process->memory == nullptr) continue;
     Space& space = process->memory->space();
@@ -582,7 +583,7 @@ Process* Kernel::count_memory() {
   return largest;
 }
 
-// Memory is counted now and then; when it is too much, the largest process ends, as Linux would have it.
+// Memory is counted periodically; when it exceeds the limit, the largest process is killed, as Linux would.
 void Kernel::watch_memory() {
   Process* const largest = count_memory();
   if (memory_bytes_ <= options_.limits.memory_bytes || largest == nullptr) return;
@@ -613,7 +614,7 @@ bool Kernel::ends_call(size_t moved) {
   if (HostClock::now() < impl_->next_look_at_memory) return false;
   count_memory();
   ends_call_ = memory_bytes_ > options_.limits.memory_bytes || is_cpu_used_up();
-  if (ends_call_) impl_->next_look_at_memory = HostClock::now();  // the loop ends who is to end
+  if (ends_call_) impl_->next_look_at_memory = HostClock::now();  // the loop kills what must end
   return ends_call_;
 }
 
@@ -649,7 +650,7 @@ void Kernel::run_while(const std::function<bool()>& goes_on) {
     if (!is_frozen_) do_due();
     if (on_outside) {
       on_outside();
-      if (!goes_on()) return;  // it may have been told to end
+      if (!goes_on()) return;  // it may have been told to stop
     }
     if (!is_frozen_) run_ready();
     Thread* const stopped = wait_for_guests();
@@ -680,7 +681,7 @@ Thread* Kernel::wait_for_guests() {
     until = std::min(until, options_.clock->host_time(next->first));
   else if (impl_->running != 0 && !impl_->queue.empty()) until = std::min(until, impl_->turn_ends);
   else if (impl_->running == 0 && next != impl_->timers.end()) {
-    // What may come from outside has as long as it has by the host's clock.
+    // Events from outside may take as long as they need by the host's clock.
     if (!impl_->idle_since) impl_->idle_since = HostClock::now();
     const auto due = *impl_->idle_since + (next->first - steady_now());
     if (!expects_outside || !expects_outside() || HostClock::now() >= due) {
@@ -704,7 +705,7 @@ Thread* Kernel::wait_for_guests() {
 
 // -- freezing -----------------------------------------------------------------------------------------------------
 
-// What it has stopped for is looked at when the kernel thaws.
+// The reason why it stopped is handled when the kernel thaws.
 void Kernel::hold(Thread& thread) {
   Task& task = *static_cast<Task*>(thread.owner);
   if (impl_->running == task.id) impl_->running = 0;
@@ -731,7 +732,7 @@ void Kernel::freeze() {
     else if (HostClock::now() >= deadline) end_process(*running->second->process, SIGKILL);
     else was_woken = true;
   }
-  if (was_woken) options_.platform->wake();  // the loop looks at what came from outside
+  if (was_woken) options_.platform->wake();  // the loop handles events from outside
 }
 
 void Kernel::thaw() {
@@ -779,7 +780,7 @@ Try<int> Kernel::start(const Start& start) {
                    {.path = path, .arguments = start.arguments, .environment = start.environment});
   }();
   if (!begun) {
-    process.is_from_outside = false;  // nobody has heard of it
+    process.is_from_outside = false;  // nobody knows of it
     end_process(process, SIGKILL);
     return err(begun.error());
   }

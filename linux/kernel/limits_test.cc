@@ -1,4 +1,4 @@
-// What the kernel counts for all processes together, and where it stops.
+// What the kernel counts for all processes together, and where it stops them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kA = ScriptedKernel::kScratch;
 
-// The program is ended, since the sandbox has more memory than it may have.
+// The program is killed, since the sandbox exceeds its memory limit.
 template <typename Script>
 void expect_out_of_memory(uint64_t memory_bytes, Script script) {
   KernelLimits limits;
@@ -56,7 +56,7 @@ TEST(LimitsTest, SharedMemoryCounts) {
   });
 }
 
-// A process may have little itself, and much in pipes.
+// A process may use little memory itself and much in pipes.
 TEST(LimitsTest, WhatLiesInPipesCounts) {
   expect_out_of_memory(4u << 20, [&, step = 0u](ScriptedThread& t) mutable {
     constexpr uint32_t kWrites = 16, kSteps = kWrites + 2;  // of a pipe
@@ -69,7 +69,7 @@ TEST(LimitsTest, WhatLiesInPipesCounts) {
   });
 }
 
-// A file whose read() ends when the reader's memory is not to be had.
+// A file whose read() ends when the reader's memory cannot be accessed.
 class EndlessFile final : public File {
  public:
   [[nodiscard]] const NodeRef& node() const override { return node_; }

@@ -14,7 +14,7 @@ constexpr uint64_t kStackGap =
 
 bool is_whole(uint64_t address) { return address % kPage == 0; }
 
-// Some of its pages may be of what it held before.
+// Some of its pages may be left from what was mapped before.
 void hold(Area& area, const std::shared_ptr<const void>& held) {
   using Both = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
   if (area.held == nullptr) area.held = held;
@@ -98,7 +98,7 @@ void Memory::forget_kept_pages(uint64_t address, uint64_t length) {
   kept_pages_.erase(kept_pages_.lower_bound(address), kept_pages_.lower_bound(address + length));
 }
 
-// As map() maps it: what backs the area, which begins at the file's `offset` there.
+// Maps as map() does: what backs the area begins at the file's `offset`.
 Done Memory::map_base(uint64_t address, uint64_t length, Area& area, uint64_t offset) {
   Backing backing;
   if (area.file != nullptr) {
@@ -116,8 +116,8 @@ Done Memory::map_base(uint64_t address, uint64_t length, Area& area, uint64_t of
   return {};
 }
 
-// A range that is several mappings of the host is moved one by one; what it grows by is mapped anew. The area at the new address is
-// there already, the one at the old no more.
+// A range that consists of several host mappings is moved one by one; its extension is mapped separately. The
+// area at the new address already exists; the one at the old address is gone.
 Done Memory::move_pieces(uint64_t from, uint64_t length, uint64_t to, uint64_t new_length) {
   Area& area = areas_.at(to);
   const uint64_t moved = std::min(length, new_length);
@@ -172,7 +172,7 @@ Try<uint64_t> Memory::map(const Wish& wish) {
   const uint64_t backed = wish.backing.fd < 0 ? length : page_up(std::min(length, wish.backing.length));
   if (backed > 0) space_->map(address, backed, wish.protection, wish.backing);
   if (backed < length) space_->map(address + backed, length - backed, PROT_NONE, {});
-  // Neighbours stay areas of their own, so that each is within one mapping of the host, which remap() relies on.
+  // Adjacent areas are not merged, so that each lies within one host mapping, on which remap() relies.
   areas_.emplace(address, std::move(area));
   return address;
 }
@@ -224,7 +224,7 @@ Try<uint64_t> Memory::remap(uint64_t from, uint64_t length, uint64_t new_length,
   if (length == 0 || !fits(from, length) || !is_mapped(from, length)) return err(EFAULT);
   if (areas_.size() + 2 >= kMostAreas) return err(ENOMEM);
   const auto at = std::prev(areas_.upper_bound(from));
-  if (at->second.end < from + length) return err(EFAULT);  // one area only, as Linux has it
+  if (at->second.end < from + length) return err(EFAULT);  // one area only, as in Linux
   const bool is_fixed = (flags & MREMAP_FIXED) != 0;
   if (!is_fixed && new_length <= length) {
     if (new_length < length) MEMBRANE_TRY(unmap(from + new_length, length - new_length));
@@ -264,7 +264,7 @@ Done Memory::discard(uint64_t address, uint64_t length) {
   if (has_kept_pages(address, length)) {
     split_kept_at(address);
     split_kept_at(address + length);
-    // They would be as they were kept: what backs the area takes their place.
+    // They would have their kept content: what backs the area replaces them.
     for (auto at = kept_pages_.lower_bound(address); at != kept_pages_.end() && at->first < address + length;
          ++at) {
       if (std::exchange(at->second.file, -1) < 0) continue;

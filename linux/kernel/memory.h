@@ -1,8 +1,9 @@
-// The memory of a process: which addresses it has mapped, and what is behind them. The platform's Space does what is decided here.
+// The memory of a process: which addresses are mapped, and what backs them. The platform's Space carries out
+// what is decided here.
 //
 //   lowest    program (PIE at 0x5555_5555_4000), heap (brk) ──►      ◄── mappings, from the top down     stack   highest
 //
-// Threads: the kernel's one. All lengths are rounded up to whole pages by those who call.
+// Threads: the kernel's thread. Callers round all lengths up to whole pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,8 +30,8 @@ struct Area {
   uint64_t end = 0;
   int protection = 0;
   bool is_shared = false;
-  FileRef file;         // nullptr: zeros, or a memory of its own when it is shared
-  uint64_t offset = 0;  // of its first byte in the file
+  FileRef file;         // nullptr: zeros, or shared memory of its own
+  uint64_t offset = 0;  // of the area's first byte in the file
   int most_protection = kAllProtections;
   std::string_view name = {};                  // "[heap]", "[stack]"
   std::shared_ptr<const void> held = nullptr;  // Backing::held
@@ -40,10 +41,11 @@ class Memory {
  public:
   static constexpr size_t kMostAreas = 65530;
 
-  // Of a sandbox that was kept (linux/kept/): pages of its file stand over what backs an area, as a mapping of their own.
+  // For a restored sandbox (linux/kept/): pages of its file overlay what backs an area, as a mapping of their
+  // own.
   struct KeptPages {
     uint64_t end = 0;
-    int file = -1;        // -1: no more, but a mapping of its own still
+    int file = -1;        // -1: discarded, but still a separate mapping
     uint64_t offset = 0;  // in the file
   };
 
@@ -59,20 +61,20 @@ class Memory {
     int most_protection = kAllProtections;
     std::string_view name = {};
   };
-  // Where it is now. Errors: ENOMEM, EINVAL, EEXIST (is_fixed without replaces).
+  // Returns the address. Errors: ENOMEM, EINVAL, EEXIST (is_fixed without replaces).
   Try<uint64_t> map(const Wish& wish);
   Done unmap(uint64_t address, uint64_t length);
   Done protect(uint64_t address, uint64_t length, int protection);
   Try<uint64_t> remap(uint64_t from, uint64_t length, uint64_t new_length, int flags, uint64_t to);
-  // As MADV_DONTNEED. Errors: ENOMEM where nothing is mapped.
+  // Like MADV_DONTNEED. Errors: ENOMEM where nothing is mapped.
   Done discard(uint64_t address, uint64_t length);
   // Whether every page is mapped.
   [[nodiscard]] bool is_mapped(uint64_t address, uint64_t length) const;
   uint64_t set_break(uint64_t wanted, uint64_t most_bytes);
   void set_heap(uint64_t start) { heap_ = break_ = start; }
-  // All goes: for a new program in the same space.
+  // Removes all mappings, for a new program in the same space.
   void clear();
-  // What a fork has, in the space of the copy.
+  // A copy for a fork, in the copied space.
   [[nodiscard]] std::shared_ptr<Memory> copy(std::shared_ptr<Space> space) const;
 
   [[nodiscard]] const std::map<uint64_t, Area>& areas() const { return areas_; }
@@ -94,7 +96,7 @@ class Memory {
   [[nodiscard]] uint64_t find_free(uint64_t length) const;  // 0: none
   void split_at(uint64_t address);
   void forget(uint64_t address, uint64_t length);
-  // Of a range within one area.
+  // For a range within one area.
   [[nodiscard]] bool has_kept_pages(uint64_t address, uint64_t length) const;
   void split_kept_at(uint64_t address);
   void forget_kept_pages(uint64_t address, uint64_t length);

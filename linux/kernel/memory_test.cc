@@ -51,7 +51,7 @@ class MemoryTest : public ::testing::Test {
                         .file = nullptr,
                         .backing = {}});
   }
-  // The areas say what the space has.
+  // The areas agree with the space.
   void check() {
     std::map<uint64_t, int> pages;
     uint64_t bytes = 0, last = 0;
@@ -117,7 +117,7 @@ TEST_F(MemoryTest, MovesWhatCannotGrow) {
   check();
 }
 
-// Lengths that would wrap around the address space, in the place of those of a program.
+// Lengths that would wrap around the address space, instead of a program's.
 TEST_F(MemoryTest, RefusesLengthsThatWrap) {
   const uint64_t upper = *map(0x200000, 1, true), lower = *map(0x1ff000, 1, true);
   for (uint64_t pages = 1; pages <= 64; ++pages) {
@@ -135,7 +135,7 @@ TEST_F(MemoryTest, RefusesLengthsThatWrap) {
   check();
 }
 
-// What the areas say and what was mapped stay the same, whatever a guest does.
+// The areas and the mapped pages agree, whatever a guest does.
 TEST_F(MemoryTest, AreasAndPagesAgree) {
   std::mt19937_64 random(1);
   const auto some = [&](uint64_t most) { return random() % most; };

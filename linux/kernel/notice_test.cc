@@ -1,4 +1,4 @@
-// F_NOTIFY: a signal for what happens in a directory.
+// F_NOTIFY: signals for events in a directory.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -199,7 +199,7 @@ Thread* ScriptedPlatform::wait(std::optional<std::chrono::steady_clock::time_poi
 
 namespace {
 
-// One segment without code: a script is what it does.
+// One segment without code: the script is the program.
 std::string empty_program() {
   Elf64_Ehdr header = {};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);

@@ -1,5 +1,6 @@
-// A kernel whose guests are functions of the test: a platform of which each thread, when it runs, has its next system call made by a
-// script. Memory is real as far as a kernel sees it: pages with protections, files behind them, copies for forks.
+// A kernel whose guests are functions of the test: on its platform, a script makes the next system call of
+// each running thread. Memory is real as far as a kernel sees it: protected pages, backing files, copies for
+// forks.
 #pragma once
 
 #include <array>
@@ -35,7 +36,7 @@ class ScriptedSpace final : public Space {
   uint64_t resident_bytes() override;
   std::vector<PageRun> own_pages(uint64_t address, uint64_t length) override;
   [[nodiscard]] std::shared_ptr<ScriptedSpace> copy() const { return std::make_shared<ScriptedSpace>(*this); }
-  // What is touched after so many bytes were moved is not there: no call moves gigabytes.
+  // Accesses fail after that many bytes were moved: no call should move gigabytes.
   uint64_t moves_at_most = 256u << 20;
 
  private:
@@ -46,7 +47,7 @@ class ScriptedSpace final : public Space {
     std::shared_ptr<int> fd;  // a duplicate; nullptr: zeros
     uint64_t offset = 0;
     bool is_shared = false;
-    std::map<uint64_t, Page> pages;  // that were touched, by address; none of a shared file
+    std::map<uint64_t, Page> pages;  // touched pages, by address; none of a shared file
   };
   void split_at(uint64_t address);
   Area* area_at(uint64_t address, uint64_t& start);
@@ -71,7 +72,7 @@ class ScriptedThread final : public Thread {
 
   // A system call, as a script makes it.
   void call(uint64_t number, std::initializer_list<uint64_t> arguments = {});
-  // Of the call before it.
+  // The result of the previous call.
   [[nodiscard]] int64_t result() const { return static_cast<int64_t>(registers.rax); }
   template <typename T>
   T get(uint64_t address) {
@@ -104,7 +105,8 @@ class ScriptedPlatform final : public Platform {
   Thread* wait(std::optional<std::chrono::steady_clock::time_point> deadline) override;
   void wake() override {}
 
-  // Makes the next call of a thread that runs: of thread.call(). It is asked in the order in which the threads became ready.
+  // Makes the next call of a running thread, with thread.call(). It is called in the order in which the
+  // threads became ready.
   std::function<void(ScriptedThread&)> script;
 
  private:
@@ -116,8 +118,8 @@ class ScriptedPlatform final : public Platform {
 struct ScriptedKernel {
   static constexpr uint64_t kScratch = 0x10000000, kScratchBytes = 16 * kPage;
   explicit ScriptedKernel(KernelLimits limits = {});
-  // Runs the script in a process of its own until that has ended; its wait status.
-  // After so many turns of the kernel's loop it is given up, with SIGKILL.
+  // Runs the script in a process of its own until that has ended; returns its wait status.
+  // After this many turns of the kernel's loop, the process gets SIGKILL.
   int run(std::function<void(ScriptedThread&)> script, Credentials who = {},
           uint64_t most_turns = UINT64_MAX);
 
@@ -125,7 +127,8 @@ struct ScriptedKernel {
   std::unique_ptr<Kernel> kernel;
 };
 
-// Calls one after the other: each step is given the result of the one before. After the last one the process ends with 0.
+// Makes calls one after another: each step receives the previous call's result. After the last one the
+// process ends with 0.
 std::function<void(ScriptedThread&)> steps(std::vector<std::function<void(ScriptedThread&)>> all);
 
 }  // namespace membrane::linux

@@ -1,4 +1,5 @@
-// Memory that several processes may map and that is no file: MAP_SHARED | MAP_ANONYMOUS, segments of System V. Threads: the kernel's one.
+// Memory that several processes may map and that is not a file: MAP_SHARED | MAP_ANONYMOUS, System V
+// segments. Threads: the kernel's thread.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@ namespace membrane::linux {
 
 class SharedMemory final : public File {
  public:
-  SharedMemory(int fd, std::string description);  // the descriptor is its own
+  SharedMemory(int fd, std::string description);  // takes ownership of the descriptor
   ~SharedMemory() override;
   [[nodiscard]] const NodeRef& node() const override { return node_; }
   [[nodiscard]] std::string description() const override { return description_; }
@@ -19,7 +20,7 @@ class SharedMemory final : public File {
   Try<Backing> mapping(uint64_t offset, uint64_t, bool, int) override {
     return Backing{.fd = fd_, .offset = offset, .is_shared = true};
   }
-  // Bytes of its pages that were touched.
+  // Bytes of touched pages.
   [[nodiscard]] uint64_t resident_bytes() const;
 
  private:
@@ -28,7 +29,7 @@ class SharedMemory final : public File {
   const NodeRef node_;
 };
 
-// All that a kernel has.
+// All shared memory of a kernel.
 class SharedMemories {
  public:
   // Errors: ENOMEM.

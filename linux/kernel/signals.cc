@@ -25,9 +25,9 @@ constexpr SignalSet kFirst =
 
 constexpr uint64_t kIgnore = 1, kDefault = 0;
 constexpr uint64_t kRestorer = 0x04000000;  // SA_RESTORER
-constexpr uint64_t kUserFlags = 0x240dd5;   // of rflags: what user code may change
+constexpr uint64_t kUserFlags = 0x240dd5;   // bits of rflags that user code may change
 
-// The frame, as the kernel's ABI has it.
+// The frame, as in the kernel's ABI.
 struct Context {
   uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, rflags;
   uint16_t cs, gs, fs, ss;
@@ -48,7 +48,7 @@ static_assert(sizeof(Context) == 256);
 constexpr size_t kSizeOfXstate = 464 + 16, kMagicOfXstate = 464, kMostXstate = 16384;
 constexpr uint32_t kMagic = 0x46505853;
 
-// For a waiting or running task: that it looks at its signals.
+// Makes a waiting or running task check its signals.
 void prod(Kernel& kernel, Task& task) {
   if (&task == kernel.current() || task.state == TaskState::kDead) return;
   if (task.state == TaskState::kWaiting) kernel.make_ready(task);
@@ -57,8 +57,8 @@ void prod(Kernel& kernel, Task& task) {
 
 enum class Added { kYes, kWasThere, kFull };
 
-// Of a number below SIGRTMIN one is kept. Of the others as many as RLIMIT_SIGPENDING allows: kill() is heard even then, what
-// sigqueue() sends is not lost in silence.
+// Below SIGRTMIN one signal of a number is queued. Of the others RLIMIT_SIGPENDING limits how many: kill()
+// succeeds even then, and sigqueue() fails rather than lose a signal silently.
 Added add(PendingSignals& to, const PendingSignal& signal, const Process& process) {
   const bool is_real_time = signal.number >= SIGRTMIN;
   const uint64_t most = std::min(process.limits[RLIMIT_SIGPENDING].rlim_cur, kMostPendingSignals);
@@ -78,7 +78,7 @@ void remove_everywhere(Process& process, SignalSet set) {
   for (const auto& task : process.tasks) remove(task->pending, set);
 }
 
-// What a signal does when it comes, whatever becomes of it then.
+// The effect of a signal when it is sent, whatever happens to it then.
 void act_at_once(Kernel& kernel, Process& process, int number) {
   if (number == SIGCONT) {
     remove_everywhere(process, kStops);
@@ -156,7 +156,7 @@ void put_back(Registers& r, const Context& c) {
        .gs_base = gs};
 }
 
-// The handler's frame on the guest's stack. Errors: EFAULT when the stack cannot take it.
+// Puts the handler's frame on the guest's stack. Errors: EFAULT when it does not fit.
 Done call_handler(Task& task, const SignalAction& action, const PendingSignal& signal) {
   Registers& r = task.thread->registers;
   uint64_t sp = r.rsp - 128;  // the red zone
@@ -299,7 +299,7 @@ bool deliver_signals(Kernel& kernel, Task& task) {
   for (;;) {
     const auto signal = take_signal(task, ~task.blocked);
     if (!signal && !task.waiting.has_saved_mask) return task.state != TaskState::kDead;
-    if (!signal) {  // the mask of sigsuspend() and such ends with the call
+    if (!signal) {  // the mask of sigsuspend() and the like ends with the call
       task.blocked = task.waiting.saved_mask;
       task.waiting.has_saved_mask = false;
       continue;

@@ -1,4 +1,4 @@
-// What the calls of sockets share: descriptors, addresses, waiting. Threads: the kernel's one.
+// Shared by the handlers of socket calls: descriptors, addresses, waiting. Threads: the kernel's thread.
 #pragma once
 
 #include <chrono>
@@ -15,16 +15,19 @@ using SocketRef = std::shared_ptr<SocketFile>;
 // Errors: EBADF, ENOTSOCK.
 Try<SocketRef> socket_at(Call& call, int descriptor);
 
-// Of guest memory; no bytes for a null pointer. The node of a path of AF_UNIX is not looked for. Errors: EFAULT, EINVAL.
+// Reads an address from guest memory; empty for a null pointer. Does not look up the node of an AF_UNIX path.
+// Errors: EFAULT, EINVAL.
 Try<SocketAddress> read_address(Call& call, uint64_t at, int length);
-// The node of its path, if it has one. Errors: ECONNREFUSED for what is no socket, and those of a walk.
+// Finds the node of its path, if it has one. Errors: ECONNREFUSED for a node that is not a socket, and those
+// of a walk.
 Done find_node(Call& call, SocketAddress& address);
-// As much of it as `room` bytes take. Errors: EFAULT, EINVAL for a negative room.
+// Writes as much of it as fits in `room` bytes. Errors: EFAULT, EINVAL for a negative room.
 Done write_address(Call& call, const SocketAddress& address, uint64_t at, int room);
-// The same with the room at an address, where the whole length is put. Nothing without `at`.
+// The same, where guest memory holds the room and receives the whole length. Does nothing without `at`.
 Done return_address(Call& call, const SocketAddress& address, uint64_t at, uint64_t length_at);
 
-// After EAGAIN: waits for the file, or answers EAGAIN when the call does not wait or the limit (zero: none) is over.
+// After EAGAIN: waits for the file, or returns EAGAIN when the call does not block or the limit (zero: none)
+// has passed.
 int64_t wait_for_socket(Call& call, SocketFile& socket, bool waits, std::chrono::microseconds limit);
 
 }  // namespace membrane::linux

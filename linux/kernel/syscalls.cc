@@ -3,7 +3,7 @@
 
 namespace membrane::linux {
 
-// Declares the handlers of rows that have one.
+// Declares the handlers of the rows that have one.
 #define HANDLER_kWhole(name) int64_t sys_##name(Call& call);
 #define HANDLER_kPartly(name) int64_t sys_##name(Call& call);
 #define HANDLER_kAbsent(name)

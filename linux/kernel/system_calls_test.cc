@@ -1,4 +1,4 @@
-// What programs ask of users, limits and the machine's name.
+// What programs ask about users, limits and the machine's name.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
@@ -20,7 +20,7 @@ constexpr uint64_t kAll = Capabilities::kAll;
 
 using Step = std::function<void(ScriptedThread&)>;
 
-// The calls in turn, each with the answer that it must have.
+// The calls in order, each with its expected answer.
 struct Expected {
   Step call;
   int64_t answer;

@@ -1,5 +1,5 @@
-// System V IPC: segments of shared memory, sets of semaphores, queues of messages, which programs know by keys and numbers. They are
-// there until a program removes them. Threads: the kernel's one.
+// System V IPC: shared memory segments, semaphore sets and message queues, which programs know by keys and
+// ids. They exist until a program removes them. Threads: the kernel's thread.
 #pragma once
 
 #include <sys/ipc.h>
@@ -29,7 +29,8 @@ struct IpcOwner {
   uint32_t mode = 0;  // permissions
 };
 
-// The objects of one kind, of which each has an `owner`. An object's id is its place and how often places were taken before.
+// The objects of one kind, each of which has an `owner`. An id combines the object's place with the number of
+// times that place was used before.
 template <typename T>
 class IpcTable {
  public:
@@ -45,13 +46,13 @@ class IpcTable {
     const auto found = entries_.find(id % kPlaces);
     return id < 0 || found == entries_.end() || id_of(found->first) != id ? nullptr : found->second.object;
   }
-  // The id; -1: none.
+  // Returns the id; -1: none.
   [[nodiscard]] int find_key(int key) const {
     for (const auto& [place, entry] : entries_)
       if (entry.object->owner.key == key) return id_of(place);
     return -1;
   }
-  // The id. Errors: ENOSPC.
+  // Returns the id. Errors: ENOSPC.
   Try<int> add(std::shared_ptr<T> object) {
     if (entries_.size() >= kMost) return err(ENOSPC);
     int place = 0;
@@ -60,7 +61,7 @@ class IpcTable {
     return id_of(place);
   }
   void remove(int id) { entries_.erase(id % kPlaces); }
-  // Of what is at a place, as SHM_STAT asks; -1: nothing.
+  // The id of the object at a place, for SHM_STAT; -1: none.
   [[nodiscard]] int id_at(int place) const { return entries_.contains(place) ? id_of(place) : -1; }
   [[nodiscard]] int last_place() const { return entries_.empty() ? 0 : entries_.rbegin()->first; }
   [[nodiscard]] const std::map<int, Entry>& entries() const { return entries_; }
@@ -85,7 +86,7 @@ class IpcTable {
 struct SharedSegment {
   IpcOwner owner;
   uint64_t size = 0;
-  std::shared_ptr<SharedMemory> memory;  // nullptr: it was removed, and lives as long as it is attached
+  std::shared_ptr<SharedMemory> memory;  // nullptr: it was removed, and lives while attached
   std::weak_ptr<SharedMemory> attached;
   int64_t attached_at = 0, detached_at = 0, changed_at = 0;
   int creator = 0, last = 0;  // processes
@@ -93,7 +94,7 @@ struct SharedSegment {
 
 struct SemaphoreSet {
   struct Semaphore {
-    int value = 0, process = 0;  // the last one that changed it
+    int value = 0, process = 0;  // the last process that changed it
   };
   struct Waiting {
     uint16_t semaphore = 0;
@@ -101,7 +102,7 @@ struct SemaphoreSet {
   };
   IpcOwner owner;
   std::vector<Semaphore> semaphores;
-  std::map<int, Waiting> waiting;  // tasks, by id; one may wait no longer
+  std::map<int, Waiting> waiting;  // tasks, by id; some may no longer wait
   int64_t operated_at = 0, changed_at = 0;
   WaitQueue changed;
 };
@@ -125,24 +126,24 @@ struct SystemV {
   IpcTable<MessageQueue> queues;
 };
 
-// Made with the first call.
+// Created by the first call.
 SystemV& system_v(Call& call);
 
-// What a process that ends has done to semaphores with SEM_UNDO is undone.
+// Undoes the SEM_UNDO operations of a process that ends.
 void undo_semaphores(Kernel& kernel, Process& process);
 
 // -- for the handlers of each kind
 
-// Whether the caller may read (4), write (2). Errors: EACCES.
+// Whether the caller may read (4) or write (2). Errors: EACCES.
 Done may_use(const Call& call, const IpcOwner& owner, uint32_t wanted);
-// Whether it may change and remove. Errors: EPERM.
+// Whether the caller may change and remove it. Errors: EPERM.
 Done may_control(const Call& call, const IpcOwner& owner);
 [[nodiscard]] IpcOwner new_owner(const Call& call, int key, int flags);
 [[nodiscard]] ipc_perm told_owner(const IpcOwner& owner, int id);
 void take_owner(IpcOwner& owner, const ipc_perm& told);
 [[nodiscard]] int64_t ipc_time(const Call& call);
 
-// shmget(), semget(), msgget(): by key, or a new one. `check` looks at one that is there already.
+// shmget(), semget(), msgget(): finds an object by key, or creates one. `check` validates an existing one.
 template <typename T>
 Try<int> get_object(Call& call, IpcTable<T>& table, int key, int flags,
                     const std::function<Done(const T&)>& check,

@@ -23,7 +23,7 @@ constexpr Credentials kUser = {.uid = 1000,
                                .fsuid = 1000,
                                .fsgid = 100};
 
-// The first process forks after `before`; then each does its own steps, and ends.
+// The first process forks after `before`; then each performs its own steps and ends.
 std::function<void(ScriptedThread&)> parent_and_child(Steps before, Steps parent, Steps child) {
   before.push_back([](ScriptedThread& t) { t.call(SYS_fork); });
   struct State {
@@ -93,7 +93,7 @@ TEST(SharedSegmentTest, IsTheSameMemoryWhereverItIsAttached) {
                 }}));
 }
 
-// PostgreSQL looks for others by this number, and removes its segment as soon as it has it.
+// PostgreSQL detects other instances by this number, and removes its segment as soon as it is attached.
 TEST(SharedSegmentTest, OneThatWasRemovedLivesAsLongAsItIsAttached) {
   ScriptedKernel on;
   uint64_t id = 0, at = 0;
@@ -253,7 +253,7 @@ TEST(SemaphoreTest, WhatAProcessHasDoneIsUndoneAtItsEnd) {
                            }}));
 }
 
-// Ids come again: what is left of a set would be done to another one.
+// Ids are reused: leftovers of one set would be applied to another.
 TEST(SemaphoreTest, WhatIsToBeUndoneIsForgottenWithItsSet) {
   ScriptedKernel on;
   uint64_t id = 0;

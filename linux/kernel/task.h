@@ -1,5 +1,5 @@
-// Processes and their threads as the kernel knows them. Plain data with few functions: what acts on it is in the file of its
-// subject (signals.h, exec.h, memory.h, calls_*.cc).
+// Processes and threads as the kernel sees them. Plain data with few functions: the functions that act on it
+// are in the file of their subject (signals.h, exec.h, memory.h, calls_*.cc).
 //
 //   Session 1─* group 1─* Process 1─* Task ─1 platform Thread
 //   Process ─1 Memory, Descriptors, Place     shared after clone() with CLONE_VM, CLONE_FILES, CLONE_FS
@@ -56,20 +56,20 @@ struct SignalStack {
   int flags = SS_DISABLE;
 };
 
-// What the kernel keeps of a call that waits.
+// The kernel's state of a waiting call.
 struct Waiting {
-  bool is_again = false;      // the call has waited, and is asked again
+  bool is_again = false;      // the call has waited and is retried
   bool is_interrupt = false;  // OnSignal::kInterrupt
   std::optional<std::chrono::steady_clock::time_point> deadline;
   uint64_t kept = 0;
-  std::shared_ptr<File> file;  // what open() made, while it is not complete (file.h)
-  uint64_t rest_at =
-      0;  // where nanosleep() says how long it would have slept still, when a signal comes; 0: nowhere
-  SignalSet saved_mask = 0;  // of sigsuspend, ppoll, pselect, epoll_pwait: put back after the call
+  std::shared_ptr<File> file;  // the file of an incomplete open() (file.h)
+  uint64_t rest_at = 0;        // where nanosleep() stores the remaining time on a signal; 0: nowhere
+  SignalSet saved_mask = 0;    // for sigsuspend, ppoll, pselect, epoll_pwait: restored after the call
   bool has_saved_mask = false;
 };
 
-// On the processors: `user` is that of the guest's own instructions, and of its faults and traps; `system` is the kernel's for it.
+// CPU time: `user` covers the guest's own instructions, faults and traps; `system` is the kernel's work for
+// it.
 struct CpuTime {
   std::chrono::nanoseconds user{0}, system{0};
   CpuTime& operator+=(const CpuTime& more) {
@@ -80,7 +80,7 @@ struct CpuTime {
   [[nodiscard]] std::chrono::nanoseconds total() const { return user + system; }
 };
 
-// What a futex is known by (futexes.h).
+// The identity of a futex (futexes.h).
 struct FutexKey {
   const void* memory = nullptr;
   uint64_t offset = 0;
@@ -103,26 +103,26 @@ struct Task final : Waiter, Caller {
   WaitQueue signal_queue;  // woken when a signal is pending for it, blocked or not: sigtimedwait(), signalfd
   SignalStack signal_stack;
   uint64_t processors = 3;  // sched_setaffinity()
-  int policy = 0;           // sched_setscheduler(); it decides nothing
+  int policy = 0;           // sched_setscheduler(); has no effect
   uint64_t clear_child_tid = 0, robust_list = 0;
-  int vfork_parent = 0;  // the id of a task that waits until this one has another memory; 0 for none
+  int vfork_parent = 0;  // the task that waits until this one has another memory; 0: none
 
-  std::optional<FutexKey> futex;  // that it waits for
+  std::optional<FutexKey> futex;  // that it waits on
   uint32_t futex_bits = 0;
   bool is_futex_woken = false;
 
-  CpuTime used_before;  // but for what its thread has used (cpu_time.h)
+  CpuTime used_before;  // without what its thread has used (cpu_time.h)
 
   Waiting waiting;
-  uint64_t call_number = 0;  // of the call that it is in
+  uint64_t call_number = 0;  // of the current call
   std::array<uint64_t, 6> arguments = {};
-  bool call_keeps_bytes = false;  // waiting.kept is what a signal makes it answer: bytes that were moved
-  std::shared_ptr<void> deadline_alive;  // the timer of waiting.deadline ends with it
+  bool call_keeps_bytes = false;         // on a signal it returns waiting.kept, the bytes moved so far
+  std::shared_ptr<void> deadline_alive;  // the timer of waiting.deadline expires with it
   bool waits_for_vfork = false;
-  bool is_ready = false;   // in the kernel's list of those to be asked again
-  bool is_queued = false;  // runs when it is its turn (KernelOptions::clock)
-  bool is_parked = false;  // would run, but its process is stopped, or it waits for the end of a vfork()
-  bool is_held = false;    // has stopped while the kernel is frozen; what for is looked at when it thaws
+  bool is_ready = false;   // in the kernel's list of calls to retry
+  bool is_queued = false;  // runs in its turn (KernelOptions::clock)
+  bool is_parked = false;  // runnable, but its process is stopped or it waits for a vfork() child
+  bool is_held = false;    // stopped while the kernel is frozen; handled when it thaws
 
   // Caller
   [[nodiscard]] const Credentials& credentials() const override;
@@ -153,23 +153,23 @@ struct IntervalTimer {
 struct PosixTimer {
   int clock = 0;
   int signal = 0;  // 0: none is sent
-  int task = 0;    // the one that gets it; 0: the process
+  int task = 0;    // the receiver; 0: the process
   uint64_t value = 0;
   std::optional<std::chrono::steady_clock::time_point> next;
   std::chrono::nanoseconds interval{0};
-  int overrun = 0;              // expirations while the signal that was taken last had waited
-  std::shared_ptr<void> alive;  // the kernel's timer ends with it; there is none while the signal waits
+  int overrun = 0;              // expirations while the last signal was pending
+  std::shared_ptr<void> alive;  // the kernel's timer expires with it; none while the signal is pending
 };
 
 struct Process {
-  int id = 0;                 // that of its first task
+  int id = 0;                 // the id of its first task
   Process* parent = nullptr;  // nullptr for the first process
   int group = 0, session = 0;
   std::shared_ptr<File> terminal;  // the session's controlling terminal
   std::list<std::unique_ptr<Task>> tasks;
   std::vector<Process*> children;
   int exit_signal = SIGCHLD;
-  CpuTime of_ended_tasks, of_children;  // those that were waited for, and theirs
+  CpuTime of_ended_tasks, of_children;  // children that were waited for, and their descendants
 
   std::shared_ptr<Memory> memory;
   std::shared_ptr<Descriptors> descriptors;
@@ -182,27 +182,27 @@ struct Process {
   IntervalTimer real_timer, virtual_timer, profile_timer;  // the last two in CPU time
   std::map<int, PosixTimer> timers;
   std::map<std::pair<int, uint16_t>, int>
-      semaphore_undo;  // SEM_UNDO: by set and semaphore, what its end adds
+      semaphore_undo;  // SEM_UNDO: by set and semaphore, the adjustment at its end
 
   std::string executable;              // its path
-  std::vector<std::string> arguments;  // as it was started, for /proc
-  LocationRef executable_at;           // as it was found
-  bool has_executed = false;           // since it was forked (setpgid asks)
+  std::vector<std::string> arguments;  // as started, for /proc
+  LocationRef executable_at;           // the path by which it was found
+  bool has_executed = false;           // since the fork (for setpgid)
 
-  // Its end, or its stop, until someone has waited for it.
+  // Its end or its stop, until someone waits for it.
   bool is_zombie = false;
   bool is_from_outside = false;  // Kernel::start() made it
   bool was_out_of_memory = false;
-  int status = 0;  // as wait4() gives it
+  int status = 0;  // in wait4()'s format
   bool is_stopped = false, tells_stop = false, tells_continue = false;
   bool is_dumpable = true;
   bool has_no_new_privileges = false;
-  bool is_secure = false;  // its program has rights that the one before did not have
+  bool is_secure = false;  // its program gained rights
   int death_signal = 0;
   bool is_subreaper = false;
   WaitQueue child_changed;  // of its children
   int nice = 0;
-  std::shared_ptr<ProcessEnd> end;  // of those who have a pidfd of it; made with the first
+  std::shared_ptr<ProcessEnd> end;  // for its pidfds; created with the first
   std::chrono::steady_clock::time_point started;
 };
 

@@ -1,5 +1,5 @@
-// The vdso of guest programs (vdso/vdso.c): a page of code by which they read clocks without a system call, and a page that
-// tells it how. Both are a file in memory that cannot be changed, of which each program has a private mapping.
+// The vdso of guest programs (vdso/vdso.c): a page of code with which they read clocks without a system call,
+// and a page of data for it. Both are an immutable memory file, of which each program has a private mapping.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,13 @@ extern const std::string_view kVdsoImage;
 
 class Vdso {
  public:
-  // `clock_gettime` as Platform::clock_function() has it, `ahead` as GuestClock::ahead().
+  // `clock_gettime` as in Platform::clock_function(), `ahead` as in GuestClock::ahead().
   Vdso(uint64_t clock_gettime, std::chrono::nanoseconds ahead);
 
-  // Where its image is mapped then, for AT_SYSINFO_EHDR; 0: there is none. Errors: ENOMEM.
+  // Maps it, and returns the address of its image for AT_SYSINFO_EHDR; 0: there is none. Errors: ENOMEM.
   [[nodiscard]] Try<uint64_t> map(Memory& memory) const;
-  // The mappings of a program that another kernel process has started (they are named "[vdso]") tell this one's clock.
+  // Points the mappings (named "[vdso]") of a program that another kernel process started at this process's
+  // clock.
   Done renew(Memory& memory) const;
 
  private:

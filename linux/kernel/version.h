@@ -1,4 +1,4 @@
-// What the kernel says of itself and its machine. Threads: any.
+// What the kernel reports about itself and its machine. Threads: any.
 #pragma once
 
 #include <string_view>
@@ -6,6 +6,6 @@
 namespace membrane::linux {
 
 constexpr std::string_view kKernelRelease = "6.1.0-membrane", kKernelVersion = "#1 SMP";
-constexpr int kProcessors = 2;  // as many as a guest would see of a small machine
+constexpr int kProcessors = 2;  // like a small machine
 
 }  // namespace membrane::linux

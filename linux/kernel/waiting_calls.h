@@ -1,4 +1,4 @@
-// What calls that wait share: their time limit and their signal mask. Threads: the kernel's one.
+// Shared by waiting calls: their time limit and their signal mask. Threads: the kernel's thread.
 #pragma once
 
 #include <chrono>
@@ -9,24 +9,25 @@
 
 namespace membrane::linux {
 
-// When a time of the guest's has come: `time` from now, or by a clock. Errors: EINVAL.
+// The deadline of a guest's time: `time` from now, or by a clock. Errors: EINVAL.
 Try<std::chrono::steady_clock::time_point> deadline_of(const Kernel& kernel, const timespec& time,
                                                        bool is_absolute, int clock);
 
-// When a call that waits is over. No time: never.
+// The deadline of a waiting call. No time: never.
 struct TimeLimit {
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  bool is_zero = false;  // it does not wait at all
+  bool is_zero = false;  // do not wait at all
 };
 TimeLimit limit_of_milliseconds(Call& call, int timeout_ms);  // negative: never
-// Of a timespec of the guest's; a null pointer is never. Errors: EFAULT, EINVAL.
+// From a guest's timespec; a null pointer means never. Errors: EFAULT, EINVAL.
 Try<TimeLimit> limit_at(Call& call, uint64_t timespec_at);
-// Waits on until the limit. The caller has joined queues.
+// Continues to wait until the limit. The caller has joined queues.
 int64_t wait_within(Call& call, const TimeLimit& limit);
-// What is left of it, as ppoll() and select() tell.
+// The remaining time, as ppoll() and select() report it.
 std::chrono::nanoseconds rest_of(Call& call, const TimeLimit& limit);
 
-// The mask at an address (null: none) is the task's while the call lasts. Errors: EFAULT, EINVAL for another size.
+// Uses the mask at an address (null: none) as the task's for the duration of the call. Errors: EFAULT, EINVAL
+// for another size.
 Done use_mask_during_call(Call& call, uint64_t mask_at, uint64_t size);
 
 }  // namespace membrane::linux

@@ -10,7 +10,7 @@ constexpr uint16_t kIsAnswer = 0x8000, kOperation = 0x7800, kRecursionDesired = 
                    kRecursionHad = 0x0080;
 constexpr uint16_t kFormatError = 1, kNoSuchName = 3, kNotImplemented = 4;
 constexpr uint16_t kTypeA = 1, kTypeAaaa = 28, kTypeAny = 255, kClassInternet = 1, kClassAny = 255;
-constexpr uint16_t kNameOfQuestion = 0xc00c;  // a pointer to where the question's name stands
+constexpr uint16_t kNameOfQuestion = 0xc00c;  // a pointer to the question's name
 constexpr uint32_t kLivesSeconds = 60;
 
 uint16_t number_at(std::span<const std::byte> bytes, size_t at) {
@@ -27,12 +27,12 @@ bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') 
 
 struct Question {
   std::string name;
-  bool is_plain = true;  // all of its characters are those of host names
+  bool is_plain = true;  // all characters are valid in host names
   uint16_t type = 0, kind = 0;
-  size_t end = 0;  // where it ends in the query
+  size_t end = 0;  // its end in the query
 };
 
-// Names in a question are not compressed, since nothing stands before them.
+// Names in a question are not compressed, since nothing precedes them.
 std::optional<Question> read_question(std::span<const std::byte> query) {
   Question question;
   size_t at = kHeaderBytes;

@@ -1,4 +1,4 @@
-// DNS queries of guests and their answers (RFC 1035). A query is a guest's: anything may stand in it.
+// DNS queries of guests and their answers (RFC 1035). A query comes from a guest and may contain anything.
 //
 // Threads: pure.
 #pragma once
@@ -18,11 +18,11 @@ struct DnsName {
   std::optional<std::array<uint8_t, 4>> v4;
   std::optional<std::array<uint8_t, 16>> v6;
 };
-// The name is in lower case, has no dot at its end, and consists of letters, digits, '-', '_' and '.'.
+// The name is in lower case, has no trailing dot, and consists of letters, digits, '-', '_' and '.'.
 using FindName = std::function<DnsName(std::string_view name)>;
 
-// The answer to a query; nothing for what is none, which gets no answer. A name that does not exist is NXDOMAIN; one that
-// has no address of the kind that is asked for has an empty answer.
+// Returns the answer to a query; nothing if the bytes are not a query, which gets no answer. A name that does
+// not exist is NXDOMAIN; a name without an address of the requested kind gets an empty answer.
 std::optional<std::string> answer_dns(std::span<const std::byte> query, const FindName& find);
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// A guest's DNS query of any bytes: the answer is whole, and repeats the question.
+// A guest's DNS query of arbitrary bytes: the answer is well-formed and repeats the question.
 #include <cstdlib>
 
 #include "linux/network/dns.h"

@@ -1,11 +1,13 @@
-// What a kernel process and its sandbox's owner say to each other about connections, over a SOCK_SEQPACKET socket.
+// The messages about connections between a kernel process and its sandbox's owner, over a SOCK_SEQPACKET
+// socket.
 //
-//   owner ─► kernel: Greeting, with a descriptor: a file whose text says which hosts are reachable (reachable.h), and after it has the
-//                    certificate in PEM that programs are to trust besides the image's, where there is one. The first greeting is
-//                    there before the kernel process has the socket; another one takes its place
-//   kernel ─► owner: Connecting, with a descriptor: one end of a stream; or Refused, without
+//   owner ─► kernel: Greeting, with a descriptor of a file that lists the reachable hosts (reachable.h),
+//                    followed by the PEM certificate, if any, that programs are to trust in addition to the
+//                    image's. The first greeting is sent before the kernel process gets the socket; a later
+//                    one replaces it
+//   kernel ─► owner: Connecting, with a descriptor, one end of a stream; or Refused, without one
 //
-// All of it is foreign data to whoever receives it.
+// The receiver of a message treats it as foreign data.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,8 @@ struct NetworkGreeting {
 
 enum class NetworkEvent : uint32_t {
   kConnecting,   // a program connects to the host
-  kRefusedHost,  // a program connected to what is not reachable, and was told so
-  kRefusedName,  // a program asked for the address of a name that is not reachable
+  kRefusedHost,  // a program's connection to an unreachable host was refused
+  kRefusedName,  // a program looked up an unreachable name
 };
 
 struct NetworkMessage {
@@ -31,7 +33,7 @@ struct NetworkMessage {
   NetworkEvent event = NetworkEvent::kConnecting;
   uint16_t port = 0;
   uint16_t host_bytes = 0;
-  uint32_t untold = 0;  // refusals before this message for which the socket had no room
+  uint32_t untold = 0;  // earlier refusals for which the socket had no room
   char host[256] = {};
 };
 

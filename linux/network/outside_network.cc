@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint16_t kDnsPort = 53;
 constexpr size_t kMostPiece = 65536;
-constexpr uint64_t kOwner = UINT64_MAX;  // among the numbers of connections
+constexpr uint64_t kOwner = UINT64_MAX;  // a reserved connection number
 
 Status unavailable() {
   return fail(ErrorCode::kUnavailable,
@@ -34,14 +34,14 @@ std::string text_of(const InetAddress& address) {
 
 }  // namespace
 
-// What a guest's socket is connected to: it is woken when the guest has sent, received or closed.
+// The peer of a guest's socket: it is woken when the guest has sent, received or closed.
 class OutsideNetwork::Connection : public Waiter {
  public:
   Connection(std::shared_ptr<SocketEnd> own, std::shared_ptr<SocketEnd> theirs)
       : own_(std::move(own)), theirs_(std::move(theirs)) {
     join(theirs_->changed);
   }
-  // The guest's socket has no other side any more.
+  // The guest's socket has lost its peer.
   ~Connection() override {
     leave();
     theirs_->is_closed = true;
@@ -147,7 +147,7 @@ class OutsideNetwork::Bridge final : public Connection {
     own_->changed.wake();
   }
 
-  // Asks to be told once when the socket can do what is wanted.
+  // Requests one notification when the socket can do what is wanted.
   void arm() {
     uint32_t wanted = 0;
     if (room() > 0) wanted |= EPOLLIN;
@@ -166,7 +166,7 @@ class OutsideNetwork::Bridge final : public Connection {
   bool has_sent_end_ = false, has_received_end_ = false;
 };
 
-// DNS over a stream: each message has its length before it.
+// DNS over a stream: a length precedes each message.
 class OutsideNetwork::DnsStream final : public Connection {
  public:
   DnsStream(std::shared_ptr<SocketEnd> own, std::shared_ptr<SocketEnd> theirs, OutsideNetwork& network)
@@ -206,7 +206,7 @@ class OutsideNetwork::DnsStream final : public Connection {
   }
 
   OutsideNetwork& network_;
-  std::vector<std::byte> bytes_;  // less than one message of at most 64 KiB, and what was sent with it
+  std::vector<std::byte> bytes_;  // a partial message of at most 64 KiB, and later bytes
 };
 
 // -- making
@@ -240,7 +240,8 @@ void OutsideNetwork::wait_for_sockets() {
     {
       const std::scoped_lock lock(mutex_);
       for (int i = 0; i < count; ++i) {
-        const uint64_t number = events[static_cast<size_t>(i)].data.u64;  // a copy: the structure is packed
+        const uint64_t number =
+            events[static_cast<size_t>(i)].data.u64;  // copied, since the structure is packed
         if (number == 0) return;
         ready_.push_back(number);
       }
@@ -288,7 +289,7 @@ void OutsideNetwork::after_wake() {
     ready.swap(ready_);
   }
   for (const uint64_t number : ready) {
-    // An owner that is gone, or makes no sense, is heard no more.
+    // An owner that is gone, or sends invalid messages, is no longer read from.
     if (number == kOwner && read_greeting()) listen_to_owner(EPOLL_CTL_MOD);
     const auto found = connections_.find(number);
     if (found != connections_.end()) found->second->after_poll();

@@ -1,13 +1,14 @@
-// The network of a sandbox whose owner grants it one: connections of its programs, bridged to the owner.
+// The network that a sandbox's owner grants: bridges the connections of its programs to the owner.
 //
 //   a guest's socket ── its two ends in the kernel ── Bridge ── a socket of the host ──► the owner (computers/network/)
 //
-// The kernel process dials nobody. It tells the owner who is meant, and gives it one end of a stream; what the owner does with
-// it is the owner's to decide. DNS is answered here, by the list of hosts that the owner gave (reachable.h).
+// The kernel process dials nobody. It tells the owner which host is meant and passes one end of a stream; the
+// owner decides what to do with it. DNS is answered here, from the owner's list of hosts (reachable.h).
 //
-// Buffers are those of the two sockets: a guest that does not read stops the owner's writing, and the other way round.
+// The buffers are those of the two sockets: a guest that does not read stops the owner's writes, and vice
+// versa.
 //
-// Threads: the kernel's one, but for a thread of its own that waits for the host's sockets.
+// Threads: the kernel's thread, plus a thread of its own that waits for the host's sockets.
 #pragma once
 
 #include <functional>
@@ -30,16 +31,17 @@ class OutsideNetwork final : public Network {
  public:
   static constexpr size_t kMostConnections = 128;
 
-  // Starts its thread: before the kernel process is left with few system calls. `wake` is called by that thread, and has the
-  // kernel call after_wake(). Errors: kUnavailable.
+  // Starts its thread; call this before the kernel process restricts its system calls. That thread calls
+  // `wake`, which must make the kernel call after_wake(). Errors: kUnavailable.
   static Result<std::unique_ptr<OutsideNetwork>> create(std::function<void()> wake);
-  ~OutsideNetwork() override;  // after the kernel's sockets
+  ~OutsideNetwork() override;  // runs after the kernel's sockets end
   OutsideNetwork(const OutsideNetwork&) = delete;
   OutsideNetwork& operator=(const OutsideNetwork&) = delete;
 
-  // The sandbox's own name means its loopback.
+  // The sandbox's own name resolves to its loopback.
   void set_own_name(std::string name) { own_name_ = std::move(name); }
-  // Takes over the socket, on which the owner has sent its greeting; it may send others. Errors: kInvalidInput.
+  // Takes over the socket, on which the owner has already sent its greeting; it may send more. Errors:
+  // kInvalidInput.
   Status attach(HostFile socket);
   void after_wake();
   [[nodiscard]] bool has_connections() const { return !connections_.empty(); }
@@ -71,9 +73,9 @@ class OutsideNetwork final : public Network {
   std::string own_name_, certificate_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   uint64_t last_number_ = 0;
-  uint32_t untold_ = 0;          // refusals that the owner has not heard of
+  uint32_t untold_ = 0;          // refusals not yet reported to the owner
   std::mutex mutex_;             // of what follows
-  std::vector<uint64_t> ready_;  // connections whose sockets are
+  std::vector<uint64_t> ready_;  // connections with ready sockets
   std::jthread thread_;
 };
 

@@ -42,7 +42,7 @@ struct NetworkThreads {
     EXPECT_TRUE(
         send_message(owner.number(), std::as_bytes(std::span(&greeting, 1)), std::span(&descriptor, 1)));
   }
-  // Lets the kernel look at what came, until `is_so`.
+  // Lets the kernel process events until `is_so` holds.
   template <typename Is>
   void until(Is is_so) {
     while (!is_so()) {
@@ -69,7 +69,7 @@ struct NetworkThreads {
     pollfd looked = {owner.number(), POLLIN, 0};
     return poll(&looked, 1, 0) == 1;
   }
-  // The address of a name, as a program asks for it.
+  // The address of a name, resolved as a program would.
   std::optional<SocketAddress> look_up(std::string_view name, uint16_t port) {
     const SocketRef socket = sockets.make(AF_INET, SOCK_DGRAM);
     std::string query("\0\1\1\0\0\1\0\0\0\0\0\0", 12);

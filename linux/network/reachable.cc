@@ -83,7 +83,7 @@ bool Reachable::allows(std::string_view name, std::optional<uint16_t> port) cons
 std::optional<InetAddress> Reachable::address_of(std::string_view name) {
   if (name == "localhost") return loopback_like(any_of(AF_INET));
   if (!is_host(name) || !allows(name, std::nullopt)) return {};
-  // The same name has the same address in every sandbox, but where two would have one.
+  // A name has the same address in every sandbox, except where two names would collide.
   for (uint32_t step = 0; step < kAddresses; ++step) {
     const InetAddress address = v4(kFirstAddress + (hash_of(name) + step) % kAddresses);
     const auto there = names_.find(address.ip);

@@ -1,8 +1,8 @@
-// Which hosts a sandbox's owner lets its programs reach, and the addresses that their names have inside.
+// The hosts that a sandbox's owner lets its programs reach, and the addresses of their names inside.
 //
-// Names are not resolved inside: each one that is reachable has an address of 198.18.0.0/15 (RFC 2544), which means this name
-// and nothing else, in this sandbox. So a connection says by its address which host it is for, and the owner, who resolves
-// the name and checks what it is, dials the host.
+// Names are not resolved inside: each reachable name has an address of 198.18.0.0/15 (RFC 2544) that stands
+// for this name only, in this sandbox. So the address of a connection tells which host it is for; the owner
+// resolves the name, checks the result, and dials the host.
 //
 // Threads: one at a time.
 #pragma once
@@ -33,21 +33,22 @@ class Reachable {
   static constexpr size_t kMostHosts = 4096, kMostNames = 4096, kMostNameBytes = 253;
 
   Reachable() = default;
-  // Errors: kInvalidInput for what is no list of hosts.
+  // Errors: kInvalidInput for anything but a list of hosts.
   static Result<Reachable> parse(std::string_view text);
   static std::string to_text(const std::vector<ReachableHost>& hosts);
 
-  // Other hosts from now on; names keep their addresses.
+  // Replaces the hosts; names keep their addresses.
   void set_hosts(Reachable other) {
     hosts_ = std::move(other.hosts_);
     below_ = std::move(other.below_);
   }
-  // The address of a name, which it has from then on; nothing for a name that is not reachable on any port, or when there are
-  // too many names.
+  // The address of a name, which it keeps from then on; nothing for a name that is not reachable on any port,
+  // or when there are too many names.
   std::optional<InetAddress> address_of(std::string_view name);
-  // Who is meant by an address: a name, or the address itself, as text. Errors: ENETUNREACH, ECONNREFUSED.
+  // The host that an address stands for: a name, or the address itself, as text. Errors: ENETUNREACH,
+  // ECONNREFUSED.
   [[nodiscard]] Try<std::string> host_at(const InetAddress& address) const;
-  // Whether the address is a name's, on whatever port.
+  // Whether the address belongs to a name, on any port.
   [[nodiscard]] bool is_name(const InetAddress& address) const { return names_.contains(address.ip); }
 
  private:

@@ -54,11 +54,11 @@ PlatformDescription describe(const char* name, const Result<std::unique_ptr<Plat
   }
   about.call_us = measure(**started);
   about.is_usable = about.call_us > 0;
-  if (!about.is_usable) about.why_not = "a guest that was started on it does not run";
+  if (!about.is_usable) about.why_not = "a test guest does not run on it";
   return about;
 }
 
-// Without it, another machine's kvm carries out what the processor would.
+// Without hardware virtualization, another machine's KVM emulates what the processor would do.
 bool has_machines() {
   constexpr unsigned kVmx = 1u << 5, kSvm = 1u << 2;
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -86,9 +86,9 @@ std::vector<PlatformDescription> describe_platforms() {
   chosen.is_chosen = chosen.is_usable;
   if (!chosen.is_usable) return all;
   if (!kvm.is_usable) chosen.reason = "/dev/kvm cannot be used";
-  else if (!trap.is_usable) chosen.reason = "the other one cannot be used";
+  else if (!trap.is_usable) chosen.reason = "the other platform cannot be used";
   else if (!has_machines())
-    chosen.reason = "the processor has no virtual machines, so that /dev/kvm is emulated";
+    chosen.reason = "the processor has no hardware virtualization, so /dev/kvm is emulated";
   else chosen.reason = "its system calls are faster";
   return all;
 }

@@ -1,4 +1,4 @@
-// Which platforms this machine has, and which of them is the faster one.
+// Which platforms this machine has, and which of them is faster.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ struct PlatformDescription {
   std::string name;  // "trap", "kvm"
   bool is_usable = false;
   std::string why_not;     // if it is not
-  double call_us = 0;      // what a guest's system call costs, measured: to the kernel process and back
-  bool is_chosen = false;  // where none is demanded
+  double call_us = 0;      // measured cost of a guest's system call, including the return
+  bool is_chosen = false;  // the default
   std::string reason;      // of the choice
 };
 
-// All that there are. Starts and measures each: some ten milliseconds.
+// All platforms. Starts and measures each, in some ten milliseconds.
 std::vector<PlatformDescription> describe_platforms();
 
-// "trap" or "kvm": the one for who demands none. It is found once for a process; only where the processor itself has
-// machines, by measuring.
+// "trap" or "kvm": the platform to use when none is demanded. It is determined once per process, and measured
+// only where the processor has hardware virtualization.
 const std::string& fastest_platform();
 
 }  // namespace membrane::linux

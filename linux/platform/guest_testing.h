@@ -1,4 +1,5 @@
-// Small guests for the tests of platforms: machine code at a fixed address, a stack, and a kernel that only runs them.
+// Small guests for the tests of platforms: machine code at a fixed address, a stack, and a kernel that only
+// runs them.
 #pragma once
 
 #include <sys/mman.h>
@@ -25,14 +26,14 @@ inline constexpr uint64_t kCodeAt = 0x400000, kStackAt = 0x700000, kStackBytes =
   extern "C" const std::byte guest_##name[], guest_end_##name[]
 #define code_of(name) std::span(guest_##name, static_cast<size_t>(guest_end_##name - guest_##name))
 
-// "trap" or "kvm". Errors: kUnsupported, as they give it.
+// "trap" or "kvm". Errors: kUnsupported, as the platforms return it.
 Result<std::unique_ptr<Platform>> start_platform(std::string_view name);
-// A new thread with that code, a stack and a page of data, at the code's begin; nullptr when it cannot be had.
+// A new thread at the start of that code, with a stack and a page of data; nullptr when it cannot be created.
 std::unique_ptr<Thread> load_guest(Platform& platform, std::span<const std::byte> code);
-// Resumes it, and waits until a thread stops (as long as a slow machine takes); nullptr when none did.
+// Resumes it and waits, as long as a slow machine needs, until a thread stops; nullptr when none did.
 Thread* run_guest(Platform& platform, Thread& thread);
 Thread* wait_long(Platform& platform);
-// As the kernel answers a call.
+// Answers a call as the kernel does.
 void answer(Thread& thread, uint64_t value);
 
 template <typename T>

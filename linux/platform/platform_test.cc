@@ -1,5 +1,5 @@
-// What the kernel relies on, of each platform, for guests that mean well; trap_attack_test.cc and kvm_attack_test.cc have the
-// others.
+// What the kernel relies on in each platform, with well-behaved guests; see trap_attack_test.cc and
+// kvm_attack_test.cc for hostile ones.
 #include "linux/platform/platform.h"
 
 #include <fcntl.h>
@@ -345,7 +345,7 @@ TEST_P(PlatformTest, CountsWhatForksShareAndWhatTablesTake) {
   ASSERT_TRUE(child);
   EXPECT_GE(space.resident_bytes() + (*child)->space()->resident_bytes(), kBytes);
   EXPECT_GE(space.most_bytes().resident, kBytes);
-  // A page that is only read is nobody's, and what says where it is takes memory all the same.
+  // A page that is only read belongs to nobody, but its page table takes memory all the same.
   const uint64_t before = space.most_bytes().tables;
   space.map(0x100000000, 64 * kApart, PROT_READ, {});
   std::byte one{};
@@ -402,7 +402,7 @@ TEST_P(PlatformTest, ForksLeaveNothing) {
 
 TEST_P(PlatformTest, ThreadsLeaveNothing) {
   const std::unique_ptr<Thread> first = load_guest(*platform_, code_of(spin));
-  // More than there are slots, and in the end all that there can be.
+  // More than there are slots, and then until the limit is reached.
   for (int round = 0; round < 1500; ++round) {
     Try<std::unique_ptr<Thread>> thread = first->clone_thread();
     ASSERT_TRUE(thread) << round;
@@ -439,7 +439,7 @@ TEST_P(PlatformTest, EndsWithThreadsThatRun) {
 TEST_P(PlatformTest, TellsThatAProcessHasEnded) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(spin));
   guest->resume();
-  // A change that the host refuses: there is no such mapping.
+  // A change that the host refuses: the mapping does not exist.
   const std::unique_ptr<Thread> other = load_guest(*platform_, code_of(call));
   other->space()->protect(0x20000000, 4096, PROT_READ);
   ASSERT_EQ(run_guest(*platform_, *other), other.get());

@@ -1,5 +1,6 @@
-// The roots of /proc and /sys. They hold a reference to the kernel, which outlives what its processes have open.
-// Threads: the kernel's one.
+// The roots of /proc and /sys. They refer to the kernel, which outlives the files that its processes have
+// open.
+// Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kernel/kernel.h"

@@ -1,5 +1,5 @@
-// Nodes that are made up when they are looked at: directories, texts and links of /proc and /sys. They hold ids of processes, not
-// the processes, and are made anew with each look-up. Threads: the kernel's one.
+// Nodes that are created on look-up: directories, texts and links of /proc and /sys. They hold ids of
+// processes, not the processes, and every look-up creates them again. Threads: the kernel's thread.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@
 
 namespace membrane::linux {
 
-// What a made-up node shows of itself, but for its type. Numbers follow from the names on the way, so that they stay.
+// The metadata of such a node, except its type. Its number follows from the names on the path, so it is
+// stable.
 struct MadeWith {
   uint64_t device = 0, number = 0;
   uint32_t permissions = 0;
@@ -33,7 +34,8 @@ class MadeNode : public Node {
 
 uint64_t made_number(uint64_t directory, std::string_view name);
 
-// A file of text. `text` is asked when a reader begins at the start; `write`, when there is one, gets each write as it comes.
+// A text file. `text` is called when a reader begins at the start; `write`, if any, gets each write as it
+// comes.
 class MadeText final : public MadeNode {
  public:
   using Text = std::function<Try<std::string>()>;
@@ -67,8 +69,8 @@ class MadeLink final : public MadeNode {
 
 class MadeDirectory : public MadeNode {
  public:
-  // What a name stands for: its type, permissions (0: the usual ones), owner (that of the directory when it is not said) and the
-  // node. `above` is the directory.
+  // What a name stands for: its type, permissions (0: the usual ones), owner (by default that of the
+  // directory) and node. `above` is the directory.
   using Make = std::function<NodeRef(const MadeWith&, const NodeRef& above)>;
   struct Child {
     uint32_t type = S_IFREG, permissions = 0;
@@ -76,14 +78,14 @@ class MadeDirectory : public MadeNode {
     std::optional<uint32_t> uid = {}, gid = {};
   };
   using Children = std::map<std::string, Child, std::less<>>;
-  // A name whose place among the others stays, by `key`; keys ascend.
+  // A name with a stable position in the list, given by `key`; keys ascend.
   struct Listed {
     std::string name;
     uint8_t type = 0;
     int64_t key = 0;
   };
 
-  // `above` is nullptr for a root; `children` for one with changing names only.
+  // `above` is nullptr for a root; `children` for a directory with changing names only.
   MadeDirectory(const MadeWith& with, NodeRef above, std::shared_ptr<const Children> children = nullptr);
   Try<NodeRef> look_up(std::string_view name) override;
   Try<NodeRef> create(std::string_view, const NewNode&) override { return err(EACCES); }
@@ -95,7 +97,7 @@ class MadeDirectory : public MadeNode {
   [[nodiscard]] NodeRef parent() override { return above_ != nullptr ? above_ : shared_from_this(); }
 
  protected:
-  // Names that come and go: those of processes, descriptors, threads. Keys from kFirstChangingKey on.
+  // Names that come and go: those of processes, descriptors, threads. Their keys start at kFirstChangingKey.
   static constexpr int64_t kFirstChangingKey = 1000;
   virtual Try<Child> changing_child(std::string_view /*name*/) { return err(ENOENT); }
   virtual Try<std::vector<Listed>> changing_names() { return std::vector<Listed>(); }
@@ -112,7 +114,7 @@ MadeDirectory::Child made_link(MadeLink::Target target, MadeLink::Jump jump = nu
 MadeDirectory::Child made_directory(std::shared_ptr<const MadeDirectory::Children> children,
                                     uint32_t permissions = 0555);
 
-// The number that a whole name is, as of processes; -1 for others.
+// The number that the whole name spells, as for processes; -1 for others.
 int number_of_name(std::string_view name);
 
 }  // namespace membrane::linux

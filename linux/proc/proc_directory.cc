@@ -24,7 +24,7 @@ Child fixed(std::string text) {
 Child asked(Kernel& kernel, std::string (*text)(Kernel&)) {
   return made_text([&kernel, text]() -> Try<std::string> { return text(kernel); });
 }
-// What a program may set, without any effect.
+// Settings that a program may write, without any effect.
 Child settable(std::string text) {
   return made_text([text = std::move(text)]() -> Try<std::string> { return text; },
                    [](std::string_view) { return Done(); });
@@ -105,7 +105,7 @@ std::string devices_text(Kernel& kernel) {
   return text;
 }
 
-// Numbers as this machine stores them, which is the other way round.
+// Numbers in this machine's byte order, which is reversed.
 std::string routes_text(Kernel& kernel) {
   std::string text = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
   for (const Interface& each : interfaces(network_of(kernel))) {

@@ -11,7 +11,7 @@
 namespace membrane::linux {
 namespace {
 
-// A process, by the id of one of its tasks: that of the process itself, or, in task/, another.
+// A process, by the id of one of its tasks: the process's own or, in task/, another.
 Try<ProcessView> view_of(Kernel& kernel, int id) {
   if (Task* const task = kernel.task_of(id)) return ProcessView{kernel, *task->process, task};
   Process* const process = kernel.process_of(id);
@@ -19,7 +19,7 @@ Try<ProcessView> view_of(Kernel& kernel, int id) {
   return ProcessView{kernel, *process, process->tasks.empty() ? nullptr : process->tasks.front().get()};
 }
 
-// What reads and writes when the process has ended by then.
+// The result of reads and writes when the process has ended by then.
 Try<ProcessView> live_view_of(Kernel& kernel, int id) {
   auto view = view_of(kernel, id);
   if (!view) return err(ESRCH);

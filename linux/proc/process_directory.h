@@ -1,4 +1,4 @@
-// /proc/PID and /proc/PID/task/TID. Threads: the kernel's one.
+// /proc/PID and /proc/PID/task/TID. Threads: the kernel's thread.
 #pragma once
 
 #include "linux/kernel/kernel.h"
@@ -6,9 +6,9 @@
 
 namespace membrane::linux {
 
-// What stands for a process, or for one of its tasks, in the directory of all. Errors: ENOENT.
+// The directory's entry for a process or one of its tasks. Errors: ENOENT.
 Try<MadeDirectory::Child> process_child(Kernel& kernel, int id);
-// The process whose directory it is; 0: it is no such directory.
+// The process that a directory belongs to; 0: it is not such a directory.
 int process_of_directory(const Node& node);
 
 }  // namespace membrane::linux

@@ -1,4 +1,4 @@
-// The texts of /proc/PID. Threads: the kernel's one.
+// The texts of /proc/PID. Threads: the kernel's thread.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace membrane::linux {
 
-// A process that is looked at, and the task of it; a zombie has no task.
+// A process to be shown, and one of its tasks; a zombie has no task.
 struct ProcessView {
   Kernel& kernel;
   Process& process;
@@ -25,9 +25,9 @@ Try<std::string> stat_text(const ProcessView& of);
 Try<std::string> statm_text(const ProcessView& of);
 Try<std::string> status_text(const ProcessView& of);
 Try<std::string> limits_text(const ProcessView& of);
-// Of an open file: position, flags.
+// The position and flags of an open file.
 Try<std::string> fdinfo_text(File& file, bool closes_on_exec);
-// What is mounted, as /proc/mounts and mountinfo have it.
+// The mounts, in the format of /proc/mounts and mountinfo.
 std::string mounts_text();
 std::string mountinfo_text();
 

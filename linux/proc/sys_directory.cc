@@ -1,4 +1,4 @@
-// /sys, as far as programs look that ask for the number of processors.
+// /sys, as far as programs that ask for the number of processors need it.
 #include <dirent.h>
 
 #include "linux/files/certificate_files.h"
@@ -69,7 +69,7 @@ Child interface_directory(const Interface& of) {
                     {"type", fixed(std::to_string(of.hardware) + "\n")}});
 }
 
-// What interfaces there are is known when a network has been attached.
+// The interfaces are known once a network has been attached.
 class InterfaceDirectories final : public MadeDirectory {
  public:
   InterfaceDirectories(Kernel& kernel, const MadeWith& with, NodeRef above)
@@ -100,7 +100,7 @@ std::string_view certificate_of(const Kernel& kernel) {
   return network == nullptr ? std::string_view() : network->certificate();
 }
 
-// The image's usual certificates, where it has some, and the network's.
+// The image's usual certificates, if any, and the network's.
 Try<std::string> all_certificates(const Kernel& kernel) {
   const Place place = {.root = kernel.root, .directory = kernel.root};
   for (const std::string_view path : kCertificateFiles) {
@@ -111,7 +111,7 @@ Try<std::string> all_certificates(const Kernel& kernel) {
   return std::string(certificate_of(kernel));
 }
 
-// Which certificates there are; not one of Linux's own directories.
+// Lists the certificates; this is not one of Linux's own directories.
 Child certificates(Kernel& kernel) {
   return directory(
       {{"ca.pem", made_text([&kernel]() -> Try<std::string> { return std::string(certificate_of(kernel)); })},

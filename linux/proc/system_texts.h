@@ -1,4 +1,4 @@
-// The texts of /proc and /proc/sys about the machine. Threads: the kernel's one.
+// The texts of /proc and /proc/sys about the machine. Threads: the kernel's thread.
 #pragma once
 
 #include <string>

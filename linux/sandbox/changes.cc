@@ -21,7 +21,7 @@ std::unexpected<Error> damaged() {
 }
 
 std::unexpected<Error> not_a_tree() {
-  return fail(ErrorCode::kInvalidInput, "the sandbox's root is no file tree");
+  return fail(ErrorCode::kInvalidInput, "the sandbox's root is not a file tree");
 }
 
 bool is_covered(const std::vector<NodeRef>& covered, uint64_t number, const std::shared_ptr<Tree>& tree) {
@@ -33,7 +33,7 @@ bool is_covered(const std::vector<NodeRef>& covered, uint64_t number, const std:
 
 // -- changes ----------------------------------------------------------------------------------------------------------
 
-// A name of a directory: its inode in the image, its node now.
+// A name in a directory: its inode in the image, and its current node.
 struct Name {
   std::string name;
   std::optional<uint32_t> before;
@@ -84,13 +84,13 @@ class Comparison {
   Status add(const std::string& path, Change change, uint32_t mode) {
     bytes_ += path.size() + 64;
     if (bytes_ > kMostTextBytes)
-      return fail(ErrorCode::kTooLong, "more has changed in the sandbox than can be told",
+      return fail(ErrorCode::kTooLong, "more has changed in the sandbox than can be listed",
                   "Save the sandbox as an image, or remove what is not needed.");
     changes_.push_back({path, change, mode});
     return {};
   }
 
-  // The names of a directory of the image. What a damaged one says twice is said once.
+  // The names of an image's directory. A name that a damaged image repeats is listed once.
   Status list_before(uint32_t number, std::vector<Name>& names) {
     const auto inode = image_->inode(number);
     if (!inode) return damaged();
@@ -334,7 +334,7 @@ class Copying {
   LayerTree layers_;
 };
 
-// The root as it is given out is no owner of its node's pointer.
+// The public root pointer does not own the node.
 std::shared_ptr<TreeNode> root_of(const NodeRef& root) {
   auto* const node = dynamic_cast<TreeNode*>(root.get());
   return node == nullptr ? nullptr : node->tree()->node(node->number());

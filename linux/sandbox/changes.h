@@ -1,9 +1,9 @@
-// How the tree of a sandbox differs from the image that it is over, and the tree as an image of its own.
+// How the tree of a sandbox differs from its image, and the tree as an image of its own.
 //
-// What the kernel mounts by itself (/proc, /sys, /dev) is left out, with the directories that were made for it. Nothing here recurses
-// on what a guest has made.
+// Mounts that the kernel makes by itself (/proc, /sys, /dev) are left out, with the directories that were
+// created for them. Nothing here recurses over data that a guest has made.
 //
-// Threads: the kernel's one.
+// Threads: the kernel's thread.
 #pragma once
 
 #include <string_view>
@@ -16,13 +16,14 @@
 
 namespace membrane::linux {
 
-// `covered`: directories with mounts over them. Directories come before what is in them, by name. A path counts as modified when its
-// type, mode, owner, bytes, target, device number or extended attributes are others; times and numbers of links do not count.
-// Errors: kTooLong for more than an answer may have; kInvalidInput for a damaged image.
+// `covered`: directories with mounts over them. Directories come before their contents, sorted by name. A
+// path counts as modified when its type, mode, owner, bytes, target, device number or extended attributes
+// differ; times and link counts are ignored. Errors: kTooLong for more than an answer may have; kInvalidInput
+// for a damaged image.
 Result<std::vector<ChangedPath>> changes_of(const NodeRef& root, const std::vector<NodeRef>& covered);
 
-// All of the tree but sockets. Its contents are read when it is written; the tree must not change meanwhile. Errors: kTooLong;
-// kInvalidInput.
+// The whole tree except sockets. Its contents are read when it is written; the tree must not change
+// meanwhile. Errors: kTooLong; kInvalidInput.
 Result<LayerTree> layer_tree_of(const NodeRef& root, const std::vector<NodeRef>& covered);
 
 }  // namespace membrane::linux

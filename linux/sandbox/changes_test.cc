@@ -1,4 +1,4 @@
-// What has changed in a live computer, and images that are made of one.
+// The changes in a live computer, and images that are made of one.
 #include "linux/sandbox/changes.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ class ChangesTest : public LiveTest {
     EXPECT_TRUE(made) << made.error().to_string();
     if (made) computer_ = std::move(*made);
   }
-  // "+/a */b -/c", with types where they are no files.
+  // "+/a */b -/c", with types for anything but files.
   std::string changes() { return told(*computer_); }
   static std::string told(LiveComputer& computer) {
     const auto all = computer.changes();
@@ -51,7 +51,7 @@ class ChangesTest : public LiveTest {
     run(*computer_, script);
     return changes();
   }
-  // Saves it; gives the digest.
+  // Saves it; returns the digest.
   std::string save(const std::string& name, const std::string& config = "{}") {
     const HostFile file(open(in(name).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     const Status saved = computer_->save_image(file.number(), config);

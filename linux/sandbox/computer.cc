@@ -22,13 +22,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  // at `cancelled`
-constexpr auto kPatience = std::chrono::seconds(2);  // with a kernel process that was told to end the command
+constexpr auto kPatience = std::chrono::seconds(2);  // for a kernel process that was told to end the command
 
 double us_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double, std::micro>(end - begin).count();
 }
 
-// A thread that hands a descriptor's bytes to a command until the one or the other ends.
+// A thread that passes a descriptor's bytes to a command until either ends.
 class InputPump {
  public:
   InputPump(int from, Command& to) : from_(from), stop_(eventfd(0, EFD_CLOEXEC)) {
@@ -64,7 +64,8 @@ class InputPump {
   std::thread thread_;
 };
 
-// What a command prints and how it ends, for one who waits for it; the bytes go on to the caller as far as the limit allows.
+// The output and end of a command, for a caller that waits for it; the bytes are passed on to the caller up
+// to the limit.
 class Watched {
  public:
   Watched(const ComputerStreams& streams, uint64_t most_bytes) : streams_(streams), most_bytes_(most_bytes) {}
@@ -79,7 +80,7 @@ class Watched {
                   news_.notify_all();
                 }};
   }
-  // Until the command has ended or has printed too much, or until then.
+  // Waits until the command has ended, has printed too much, or the time has come.
   void wait(Clock::time_point until) {
     std::unique_lock lock(mutex_);
     news_.wait_until(lock, until, [this] { return end_ || (was_too_much_ && !was_seen_); });
@@ -122,7 +123,7 @@ class Watched {
   std::optional<CommandEnd> end_;
 };
 
-// Why the owner ends it, if it does.
+// The reason for which the owner ends it, if any.
 std::optional<ComputerEnd> watch(Watched& watched, const ComputerLimits& limits, Clock::time_point begun,
                                  const std::function<bool()>& cancelled) {
   for (;;) {

@@ -1,9 +1,10 @@
-// A Linux sandbox: an image, a command, its standard streams, limits, and what became of it.
+// A Linux sandbox: an image, a command, its standard streams, limits, and a report of its run.
 //
 //   the caller's process ──pipes, one socket──► the kernel process ──► the platform's processes, in which guests run
 //
-// The kernel process is forked from the caller, which has one thread then. It answers the guests' system calls, and ends when the
-// command has ended, when a limit is reached, or when the caller's end of the socket is closed.
+// The kernel process is forked from the caller, which must have one thread then. It answers the guests'
+// system calls, and ends when the command has ended, when a limit is reached, or when the caller's end of the
+// socket is closed.
 #pragma once
 
 #include <chrono>
@@ -31,17 +32,18 @@ struct TerminalSize {
 
 struct ComputerLimits {
   uint64_t memory_bytes = 2ull << 30;            // of all processes
-  uint64_t disk_bytes = 1ull << 30;              // that the sandbox writes
+  uint64_t disk_bytes = 1ull << 30;              // that the sandbox may write
   uint64_t output_bytes = 64u << 20;             // standard output and error together
   int most_tasks = 512;                          // threads of all processes
-  std::optional<std::chrono::milliseconds> cpu;  // of all processes, as long as the sandbox lives
+  std::optional<std::chrono::milliseconds> cpu;  // of all processes, for the sandbox's lifetime
   std::optional<std::chrono::milliseconds> wall;
 };
 
-// A directory of the owner's machine that guests see. `socket` is one end of a pair whose other end a DirectoryBroker serves.
+// A directory of the owner's machine, visible to guests. `socket` is one end of a pair whose other end a
+// DirectoryBroker serves.
 struct MountedDirectory {
-  std::string path;  // where guests see it; made when it is not there
-  int socket = -1;   // borrowed until create() has returned
+  std::string path;  // its path in the sandbox; created if missing
+  int socket = -1;   // borrowed until create() returns
   bool is_writable = false;
 };
 
@@ -55,14 +57,15 @@ struct Computer {
   ComputerLimits limits;
   std::optional<TerminalSize> terminal = {};  // as of CommandSpec
   std::string platform = {};                  // as LiveSpec::platform
-  // Its programs do the same in every run: the clock is virtual, and random numbers are a seed's.
+  // Makes its programs behave the same in every run: the clock is virtual, and random numbers come from a
+  // seed.
   std::optional<Determinism> deterministic = {};
   int network = -1;  // as LiveSpec::network
   std::vector<MountedDirectory> directories = {};
 };
 
 enum class ComputerEnd : uint8_t {
-  kNotStarted,  // its program is not there, or is none
+  kNotStarted,  // its program does not exist, or is not a program
   kExited,
   kSignalled,
   kTimedOut,
@@ -76,36 +79,37 @@ enum class ComputerEnd : uint8_t {
 struct ComputerReport {
   ComputerEnd end = ComputerEnd::kFailed;
   int status = 0;      // the exit code of kExited and kNotStarted, the signal of kSignalled
-  std::string reason;  // of kFailed and kNotStarted: what failed, of the former also what would mend it
+  std::string reason;  // for kFailed and kNotStarted: what failed; for the former also a fix
   std::string platform;
   uint64_t output_bytes = 0, memory_peak_bytes = 0;
-  std::vector<std::string>
-      missing_walls;  // those of the kernel process and of guests that this machine refuses, and why
-  double start_us = 0, run_us = 0;  // until the command's first instruction; from there to its end
-  LimitsReached reached = {};       // while the command ran
-  uint64_t preemptions = 0;         // of a deterministic one: how often it was not (Kernel::preemptions())
-  std::map<std::string, uint64_t> absent_calls;  // system calls that this kernel does not have: how often
+  std::vector<std::string> missing_walls;  // walls that this machine refuses, and why
+  double start_us = 0, run_us = 0;         // until the command's first instruction; from there to its end
+  LimitsReached reached = {};              // while the command ran
+  uint64_t preemptions = 0;                // if deterministic: how often it was not (Kernel::preemptions())
+  std::map<std::string, uint64_t> absent_calls;  // unimplemented system calls, with counts
 };
 
-// What shells tell of a program that cannot be started: 127 where it is not there, 126 where it is none or may not be run. Nothing where it is
-// not the program that is at fault.
+// The exit status that shells use for a program that cannot be started: 127 where it does not exist, 126
+// where it is not a program or may not be run. Nothing where the program is not at fault.
 std::optional<int> status_of_unstarted(const Error& error);
 
 struct ComputerStreams {
-  int input = -1;  // read as the guest reads; -1: none
+  int input = -1;  // read on demand; -1: none
   std::function<void(std::string_view)> on_output, on_error;
-  // As of LiveSpec.
+  // As in LiveSpec.
   std::function<Status()> on_forked = {};
-  // Called when the kernel process is there, before it starts the command: the caller may have threads from then on. May be null.
+  // Called when the kernel process exists, before it starts the command: from then on the caller may have
+  // threads. May be null.
   std::function<void()> on_made = {};
-  // Called when the command has started; what it gives goes before the command does.
+  // Called when the command has started; the result is destroyed before the command is.
   std::function<std::shared_ptr<void>(Command&)> accompany = {};
-  // Called when the command has ended, before its sandbox does; not when that is lost.
+  // Called when the command has ended, before its sandbox does; not when the sandbox is lost.
   std::function<void(LiveComputer&)> at_end = {};
 };
 
-// Runs it to its end. `cancelled` is asked now and then. The caller's process must have one thread. Errors: kNotFound for an image
-// that is not there; kUnsupported where no platform can be started; kInvalidArgument for a working directory that is not there.
+// Runs it to its end. Polls `cancelled`. The caller's process must have one thread. Errors: kNotFound for a
+// missing image; kUnsupported where no platform can be started; kInvalidArgument for a missing working
+// directory.
 Result<ComputerReport> run_computer(const Computer& computer, const ComputerStreams& streams,
                                     const std::function<bool()>& cancelled);
 

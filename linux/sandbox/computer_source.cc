@@ -1,9 +1,11 @@
-// The process that has kernel processes ready: it is forked from a caller of one thread, has one thread itself, and forks them.
+// The process that keeps kernel processes ready: it is forked from a caller of one thread, has one thread
+// itself, and forks them.
 //
 //   the owner ──one socket──► the source's process ──forks──► kernel processes, which wait for their BeginOrder
 //
-// An order is answered by the owner's end of a kernel process's socket. Those that wait end with the source's process, whose ends of
-// their sockets are the last; those that were given away end with the owner.
+// An order is answered with the owner's end of a kernel process's socket. Waiting kernel processes end with
+// the source's process, which holds the last ends of their sockets; those that were handed out end with the
+// owner.
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -29,9 +31,9 @@ namespace {
 
 struct SourceOrder {
   uint32_t traps_time_stamps, is_kvm;
-  uint32_t is_beginning = 0;  // from now on some are made ready; no answer
+  uint32_t is_beginning = 0;  // from now on keep some ready; no answer
 };
-// With error 0 the owner's end of the kernel process's socket comes with it, and a second one with the process's handle.
+// With error 0 it carries the owner's end of the kernel process's socket, and a handle of the process.
 struct SourceAnswer {
   int32_t error;
 };
@@ -52,11 +54,11 @@ std::unexpected<Error> no_room(int error) {
 // In the source's process.
 class KernelProcesses {
  public:
-  // Those that wait ready are on the platform `kvm`, or on `trap`.
+  // Whether the waiting processes are on the platform `kvm` or on `trap`.
   KernelProcesses(HostFile owner, size_t most_ready, bool is_kvm)
       : owner_(std::move(owner)), most_ready_(most_ready), is_kvm_(is_kvm) {}
 
-  // Until the owner is gone. New ones are made while no order waits.
+  // Runs until the owner is gone. Makes new ones while no order waits.
   void serve() {
     for (;;) {
       const bool is_full = !has_begun_ || ready_.size() >= most_ready_ || cannot_fork_;
@@ -90,7 +92,7 @@ class KernelProcesses {
     other = HostFile(ends[1]);
     return true;
   }
-  // The oldest that has not been ended by somebody.
+  // The oldest one that has not been ended from elsewhere.
   KernelProcess take_ready() {
     while (!ready_.empty()) {
       KernelProcess first = std::move(ready_.front());

@@ -9,7 +9,7 @@ namespace membrane::linux {
 
 namespace {
 
-// No signal of the caller's process is handled in threads of the library.
+// Signals of the caller's process must not be handled in threads of the library.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -74,7 +74,7 @@ Result<std::string> Connection::ask_until(Clock::time_point until, uint64_t numb
   const Status sent = socket_.send(kind, number, bytes, files);
   std::unique_lock lock(mutex_);
   const auto is_answered = [&asked] { return asked.answer.has_value(); };
-  if (sent || sent.error().code == ErrorCode::kUnavailable) {  // then the reading thread finds out, too
+  if (sent || sent.error().code == ErrorCode::kUnavailable) {  // then the reading thread notices too
     if (!asked.answered.wait_until(lock, until, is_answered)) socket_.shut();
     asked.answered.wait(lock, is_answered);
   }
@@ -104,12 +104,12 @@ void Connection::read_all() {
     if (!frame) return lose(frame.error());
     if (take(*frame)) continue;
     socket_.shut();
-    return lose({ErrorCode::kUnavailable,
-                 "the kernel process of the sandbox said what none says, and was ended", ""});
+    return lose(
+        {ErrorCode::kUnavailable, "the kernel process of the sandbox broke the protocol and was ended", ""});
   }
 }
 
-// The end of the kernel process is that of all commands.
+// All commands end with the kernel process.
 void Connection::lose(const Error& why) {
   socket_.shut();
   std::map<uint64_t, std::shared_ptr<CommandEar>> ears;
@@ -127,7 +127,7 @@ void Connection::lose(const Error& why) {
   for (auto& [number, ear] : ears) ear->end(kLost);
 }
 
-// False: no kernel process says that.
+// False: a kernel process never sends that.
 bool Connection::take(Frame& frame) {
   if (frame.kind == FrameKind::kAnswer || frame.kind == FrameKind::kPiece) return take_answer(frame);
   std::shared_ptr<CommandEar> ear;
@@ -198,7 +198,7 @@ bool CommandEar::add_output(FrameKind kind, std::string bytes) {
   size_t& held = held_[is_output ? 0 : 1];
   if (bytes.size() > kOutputWindow - held) return false;
   held += bytes.size();
-  // What waits already grows, so that a slow reader is called less often, with more.
+  // What is waiting grows, so that a slow reader is called less often, with more.
   if (!pieces_.empty() && pieces_.back().kind == kind && pieces_.back().bytes.size() < kPieceBytes)
     pieces_.back().bytes += bytes;
   else pieces_.push_back({kind, std::move(bytes)});

@@ -1,5 +1,5 @@
-// The owner's side of the socket to a kernel process: a thread that reads what comes, the orders that wait for their answers, and the
-// commands whose output comes. Threads: any.
+// The owner's side of the socket to a kernel process: a thread that reads it, orders that wait for their
+// answers, and commands that receive output. Threads: any.
 #pragma once
 
 #include <chrono>
@@ -28,21 +28,22 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   [[nodiscard]] uint64_t take_number();
-  // Waits for the answer. Errors: those that the kernel process tells; kUnavailable when it is lost, or has not answered within
-  // kMostPatience, by which it has given up itself.
+  // Waits for the answer. Errors: those that the kernel process reports; kUnavailable when it is lost, or has
+  // not answered within kMostPatience, by when it has given up itself.
   Result<std::string> ask(FrameKind kind, std::string_view bytes = {}, std::span<const int> files = {});
   Result<std::string> ask(uint64_t number, FrameKind kind, std::string_view bytes = {},
                           std::span<const int> files = {});
-  // The same for what is answered at once. After kPatience the kernel process is taken for lost.
+  // The same for orders that are answered at once. After kPatience the kernel process counts as lost.
   Result<std::string> ask_soon(FrameKind kind);
-  // An order that is not answered. One that cannot be sent is lost with the kernel process.
+  // Sends an order that is not answered. One that cannot be sent is lost with the kernel process.
   void tell(FrameKind kind, uint64_t number, std::string_view bytes = {});
 
-  // What is said of a command goes there, until it is removed. add(): false when the kernel process is lost.
+  // Delivers messages about a command there, until it is removed. add(): false when the kernel process is
+  // lost.
   bool add(uint64_t number, std::shared_ptr<CommandEar> ear);
   void remove(uint64_t number);
 
-  void end();  // the kernel process ends; all that waits fails
+  void end();  // ends the kernel process; pending calls fail
 
  private:
   static constexpr auto kPatience = std::chrono::seconds(10), kMostPatience = std::chrono::seconds(300);
@@ -68,8 +69,8 @@ class Connection {
   std::thread thread_;
 };
 
-// What the owner hears of one command. The connection's thread puts it in; a thread of the ear's own calls back, so that a slow
-// callback stops no other command.
+// Receives the messages about one command. The connection's thread adds them; a thread of the ear's own calls
+// back, so that a slow callback stops no other command.
 class CommandEar {
  public:
   explicit CommandEar(CommandEvents events) : events_(std::move(events)) {}
@@ -79,16 +80,16 @@ class CommandEar {
 
   [[nodiscard]] bool wants_output() const { return events_.on_output != nullptr; }
   [[nodiscard]] bool wants_errors() const { return events_.on_error != nullptr; }
-  // The command was started: callbacks come from now on. `connection` outlives the thread.
+  // The command was started: callbacks start now. `connection` must outlive the thread.
   void begin(Connection& connection, uint64_t number, size_t input_room);
-  void stop();  // no callback comes after it
+  void stop();  // no callback follows
 
   // -- by the connection's thread. False: more than there was room for, or after the end.
   bool add_output(FrameKind kind, std::string bytes);
   bool add_input_room(uint64_t bytes);
   void end(const CommandEnd& end);
 
-  // Waits for room; gives how much of it there is, `most` at most. 0: the command has ended.
+  // Waits for room; returns how much there is, at most `most`. 0: the command has ended.
   size_t take_input_room(size_t most);
   std::optional<CommandEnd> wait(std::optional<std::chrono::steady_clock::time_point> until);
 
@@ -103,10 +104,10 @@ class CommandEar {
   std::mutex mutex_;  // of what follows
   std::condition_variable news_, room_, over_;
   std::deque<Piece> pieces_;
-  size_t held_[2] = {0, 0};  // bytes of output and of errors that were not given back
+  size_t held_[2] = {0, 0};  // bytes of output and errors not yet returned as room
   size_t input_room_ = 0;
   std::optional<CommandEnd> end_;
-  bool is_over_ = false;  // the end was told to on_end
+  bool is_over_ = false;  // on_end was called
   bool is_stopped_ = false;
   std::thread thread_;
 };

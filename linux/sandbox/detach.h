@@ -1,11 +1,12 @@
-// A process that was forked to live apart from its owner.
+// A process that was forked to live independently of its owner.
 #pragma once
 
 #include "linux/platform/trap/host_file.h"
 
 namespace membrane::linux {
 
-// Nothing of the owner's process is kept: its files, its terminal, what it does with signals. Gives the one file that stays.
+// Drops everything of the owner's process: its files, its terminal, its signal handlers. Returns the one file
+// that stays.
 HostFile leave_owner(HostFile socket);
 
 }  // namespace membrane::linux

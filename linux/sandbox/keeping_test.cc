@@ -1,4 +1,4 @@
-// Sandboxes that are kept in a file, and go on from it.
+// Sandboxes that are kept in a file and resume from it.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -109,7 +109,7 @@ TEST_F(KeepingTest, AnotherImageIsRefused) {
 
 // -- processes ----------------------------------------------------------------------------------------------------------
 
-// A shell that asks for lines, and answers each.
+// A shell that reads lines and answers each.
 constexpr const char* kAnswering = "n=0; while read line; do n=$((n+1)); echo \"$n $line\"; done; echo end";
 
 class KeptCommandTest : public KeepingTest {
@@ -220,7 +220,8 @@ TEST_F(KeptCommandTest, ATerminalGoesOn) {
   EXPECT_NE(heard_fork.output().find("kept\r\n20 91\r\n"), std::string::npos) << heard_fork.output();
 }
 
-// Of everything that a process may have (kept_guest_main.c), in two forks, a fork of a fork, and the first one, which goes on.
+// Everything that a process may have (kept_guest_main.c), in two forks, a fork of a fork, and the original,
+// which continues.
 TEST_F(KeptCommandTest, EverythingIsAsItWas) {
   const Made first = make(spec());
   Heard heard;
@@ -251,7 +252,7 @@ TEST_F(KeptCommandTest, EverythingIsAsItWas) {
     ask(*last, heard_second);
   }
   ask(**command, heard);
-  // Random numbers are of each.
+  // Each has its own random numbers.
   std::ranges::sort(heard_of_forks);
   EXPECT_EQ(std::ranges::adjacent_find(heard_of_forks), heard_of_forks.end());
 }
@@ -348,7 +349,7 @@ TEST_F(KeptCommandTest, ADeterministicOneStaysSo) {
   }
 }
 
-// Very many of one thing (kept_shapes_main.c).
+// Very many of one kind of object (kept_shapes_main.c).
 TEST_F(KeptCommandTest, VeryManyAreAsTheyWere) {
   for (const std::vector<std::string>& shape : std::vector<std::vector<std::string>>{{"areas", "5000"},
                                                                                      {"pages", "40000"},
@@ -372,7 +373,7 @@ TEST_F(KeptCommandTest, VeryManyAreAsTheyWere) {
   }
 }
 
-// Not by a kernel process that has it open still, either.
+// Nor by a kernel process that still has it open.
 TEST_F(KeepingTest, TheKeptFileIsSealed) {
   const Made first = make(spec());
   const HostFile file = kept(*first, Keep::kAll);

@@ -1,5 +1,5 @@
-// A guest of keeping_test.cc: prepares one of each thing that a process may have, says "ready", waits for a line, and says of each thing
-// whether it is as it was. It does so again for each line.
+// A guest of keeping_test.cc: prepares one of each thing that a process may have, prints "ready", waits for a
+// line, and checks that each thing is unchanged. It repeats the check for each line.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -283,7 +283,7 @@ static void check_memory(void) {
   EXPECT(pread(memory_file, bytes, 9, 0) == 9 && strcmp(bytes, "in memory") == 0);
   EXPECT(ftruncate(memory_file, 1) == -1 && errno == EPERM);
 }
-// What changes mappings, over pages that were kept.
+// Operations that change mappings, over pages that were kept.
 static void change_memory(void) {
   thing = "changed memory";
   EXPECT(madvise(own + 3 * PAGE, PAGE, MADV_DONTNEED) == 0);
@@ -385,7 +385,7 @@ static void* wait_to_be_asked(void* unused) {
   }
   return unused;
 }
-// Has numbers in vector registers all the time.
+// Keeps numbers in vector registers all the time.
 static void* compute(void* unused) {
   while (spins_on) {
     uint64_t low = 0, high = 0;

@@ -1,5 +1,5 @@
-// A guest of keeping_test.cc: has very many of one thing, as its argument says, says "ready", and waits for a line, after which it says
-// whether all of them are there.
+// A guest of keeping_test.cc: creates very many of the thing that its argument names, prints "ready", waits
+// for a line, and checks that all of them exist.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -26,14 +26,14 @@ namespace membrane::linux {
 
 namespace {
 
-// All that there is before the owner says what it wants.
+// Everything that exists before the owner sends its order.
 struct Prepared {
   Result<std::unique_ptr<Platform>> platform;
   std::vector<MissingWall> missing_walls;
   bool traps_time_stamps = false;
 };
 
-// Files whose bytes guests map are the kernel process's, a descriptor each.
+// Guests map these files' bytes through the kernel process, which needs a descriptor for each.
 void allow_many_files() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -43,7 +43,7 @@ void allow_many_files() {
 
 Prepared prepare(const KernelProcessOptions& options) {
   allow_many_files();
-  // After the walls there is no device to open.
+  // After the walls no device can be opened.
   Result<HostFile> device;
   if (options.is_kvm) device = open_kvm_device();
   std::vector<MissingWall> missing = leave_host();
@@ -66,16 +66,16 @@ struct Begun {
 
 Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepared) {
   if (frame.files.size() != order.files())
-    return fail(ErrorCode::kInvalidInput, "the beginning has not the files that it names");
+    return fail(ErrorCode::kInvalidInput, "the first order lacks the files that it names");
   if (!prepared.platform) return std::unexpected(prepared.platform.error());
   const std::string name((*prepared.platform)->name());
   if (!order.platform.empty() && order.platform != name)
     return fail(ErrorCode::kUnsupported, "there is no platform \"" + order.platform + "\" here",
-                "Leave it to Membrane, or name \"" + name + "\".");
+                "Omit the platform, or use \"" + name + "\".");
   return {};
 }
 
-// What it goes on from, and what lies beyond it.
+// The state that it resumes from, and the image below it.
 struct Before {
   std::optional<KeptFile> kept;
   OutsideNetwork* network = nullptr;
@@ -83,7 +83,8 @@ struct Before {
   std::vector<KeptCommand> commands;
 };
 
-// A sandbox whose processes were kept is as deterministic as it was; the state of its random numbers is read with them.
+// A restored sandbox with processes is as deterministic as it was; the state of its random numbers is
+// restored with them.
 std::optional<Determinism> determinism_of(const BeginOrder& order, const std::optional<KeptFile>& kept) {
   if (!kept || !kept->facts().has_processes || order.kept_files_only) return order.deterministic;
   const auto start_ms = kept->facts().clock_start_ms;
@@ -146,7 +147,7 @@ Result<std::unique_ptr<Kernel>> make_kernel(const BeginOrder& order, HostFile im
 
 Result<Begun> begin(Frame& frame, Prepared& prepared, OutsideNetwork* network) {
   if (frame.kind != FrameKind::kBegin)
-    return fail(ErrorCode::kInvalidInput, "the first order is not the beginning");
+    return fail(ErrorCode::kInvalidInput, "the first order must be kBegin");
   MEMBRANE_ASSIGN(const BeginOrder order, unpack_begin(frame.bytes));
   MEMBRANE_TRY(check(frame, order, prepared));
   size_t next = 0;

@@ -44,7 +44,7 @@ void KernelServer::wake() {
   kernel_.platform().wake();
 }
 
-// Numbers of orders begin at 1, and never come so far.
+// Numbers of orders begin at 1, and never come that far.
 void KernelServer::adopt(std::vector<KeptCommand> commands) {
   uint64_t number = UINT64_MAX;
   for (KeptCommand& each : commands) {
@@ -62,9 +62,9 @@ void KernelServer::run() {
     return std::ranges::any_of(commands_, [](const auto& each) { return each.second->expects_input(); });
   };
   has_news_ = true;
-  if (!is_frozen_by_owner_) kernel_.thaw();  // of a sandbox that was kept
+  if (!is_frozen_by_owner_) kernel_.thaw();  // a restored sandbox
   kernel_.run_while([this] { return !is_over_; });
-  // What processes do at their end is nobody's any more.
+  // Nobody receives what processes do at their end.
   kernel_.on_outside = {};
   kernel_.on_end = {};
   kernel_.expects_outside = {};
@@ -109,7 +109,7 @@ void KernelServer::obey(Frame& frame) {
 
 // -- commands ---------------------------------------------------------------------------------------------------------
 
-// One that has ended, or was never started, is no error: the owner may not know yet.
+// A command that has ended, or was never started, is not an error: the owner may not know yet.
 bool KernelServer::obey_for_command(const Frame& frame) {
   const auto found = commands_.find(frame.number);
   if (found == commands_.end()) {
@@ -133,7 +133,7 @@ bool KernelServer::obey_for_command(const Frame& frame) {
       if (number > 0) command.signal(number);
       break;
     }
-    default: command.leave(); has_news_ = true;  // it is looked at once more
+    default: command.leave(); has_news_ = true;  // it is checked once more
   }
   return from.is_whole();
 }

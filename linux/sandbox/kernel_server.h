@@ -1,5 +1,5 @@
-// The part of the kernel process that obeys its owner: takes the orders in the kernel's thread, between two system calls of guests,
-// and answers them. Threads: the kernel's one.
+// The part of the kernel process that obeys its owner: takes orders in the kernel's thread, between two
+// system calls of guests, and answers them. Threads: the kernel's thread.
 #pragma once
 
 #include <atomic>
@@ -21,28 +21,28 @@ namespace membrane::linux {
 
 class KernelServer {
  public:
-  // `network`: null for none. `image_name`: of the image under its files, for what is kept of it.
+  // `network`: null for none. `image_name`: the image under its files, recorded when the sandbox is kept.
   KernelServer(FrameSocket& socket, Orders& orders, Kernel& kernel, OutsideNetwork* network,
                std::string image_name);
   KernelServer(const KernelServer&) = delete;
   KernelServer& operator=(const KernelServer&) = delete;
 
-  // No guest runs before the owner says so.
+  // No guest runs before the owner orders it.
   void stand_still() { static_cast<void>(freeze(true)); }
-  // Commands of a sandbox that was kept: their owner may attach() to them.
+  // The commands of a restored sandbox, to which their owner may attach().
   void adopt(std::vector<KeptCommand> commands);
-  // Until the owner is gone, or says what no owner says.
+  // Runs until the owner is gone or breaks the protocol.
   void run();
-  // From any thread: there are orders, or a terminal or a connection has something to move.
+  // From any thread: there are orders, or a terminal or connection has something to move.
   void wake();
 
  private:
-  static constexpr int kMostAtOnce = 64;  // orders between two looks at the guests
+  static constexpr int kMostAtOnce = 64;  // orders handled between two checks of the guests
 
   void look();
   void obey(Frame& frame);
   bool obey_for_command(const Frame& frame);
-  // The answer of an order of another kind.
+  // The answer to an order of another kind.
   Result<std::string> obey_and_answer(Frame& frame);
   Result<std::string> obey_for_file(const Frame& frame);
   Result<std::string> change_file(const Frame& frame);
@@ -68,7 +68,7 @@ class KernelServer {
   std::atomic<bool> has_news_ = false;
   bool is_over_ = false;
   bool is_frozen_by_owner_ = false;
-  std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by the number of their order
+  std::map<uint64_t, std::unique_ptr<ServedCommand>> commands_;  // by their order's number
 };
 
 }  // namespace membrane::linux

@@ -31,8 +31,8 @@ constexpr uint32_t kCalls[] = {
 #undef X
 };
 
-// All that ioctl() may ask: how much of its socket a stub has not read, which process a stub's number is (NS_GET_PID_FROM_PIDNS,
-// which Debian 12's headers do not have), and which pages are a stub's own.
+// All requests of ioctl() that are allowed: how much of its socket a stub has not read, which process a
+// stub's number is (NS_GET_PID_FROM_PIDNS, which Debian 12's headers lack), and which pages are a stub's own.
 const uint32_t kRequests[] = {TIOCOUTQ, _IOR(0xb7, 0x6, int), kPagemapScan};
 
 constexpr unsigned kNobody = 65534;  // whom the stubs run as (linux/platform/trap/nursery.cc)
@@ -47,7 +47,7 @@ bool write_file(const char* path, const std::string& text) {
   return is_written;
 }
 
-// Of a superuser's namespace: names 0 and kNobody in it, from outside, as it must be done.
+// For a superuser's namespace: maps 0 and kNobody in it from outside, as is required.
 struct Outsider {
   std::array<int, 2> pipe = {-1, -1};  // a byte says that the namespace is there
   pid_t process = 0;
@@ -64,12 +64,13 @@ int name_users(void* argument) {
   return write_file((of + "/uid_map").c_str(), both) && write_file((of + "/gid_map").c_str(), both) ? 0 : 1;
 }
 
-// Where the caller is the superuser, guests are to be somebody else: the system holds no superuser to a limit of processes.
+// If the caller is the superuser, guests should be another user, since process limits do not apply to a
+// superuser.
 bool enter_superusers_namespace() {
   Outsider outsider;
   if (pipe2(outsider.pipe.data(), O_CLOEXEC) != 0) return false;
   outsider.process = getpid();
-  // In this memory, so that starting it is quick.
+  // Shares this memory, so that it starts quickly.
   const pid_t helper =
       clone(name_users, outsider.stack.data() + outsider.stack.size(), CLONE_VM | SIGCHLD, &outsider);
   const bool is_entered = helper > 0 && unshare(CLONE_NEWUSER) == 0 && write(outsider.pipe[1], "", 1) == 1;
@@ -82,7 +83,7 @@ bool enter_superusers_namespace() {
   return is_entered && status == 0;
 }
 
-// The caller's user and group stay what they are, seen from inside as the superuser.
+// The caller's user and group do not change; seen from inside they are the superuser.
 bool enter_user_namespace() {
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
@@ -93,7 +94,7 @@ bool enter_user_namespace() {
          write_file("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1");
 }
 
-// An empty file system with /proc in it takes the place of the host's.
+// Replaces the host's file system by an empty one with /proc in it.
 bool change_root() {
   constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   constexpr const char* kPlace = "/tmp";
@@ -110,7 +111,7 @@ bool change_root() {
 std::vector<MissingWall> leave_host() {
   std::vector<MissingWall> all;
   prctl(PR_SET_DUMPABLE, 1);  // or the files of /proc/self are the superuser's
-  // When the machine has no memory left, a sandbox ends before whoever has made it.
+  // When the machine runs out of memory, a sandbox ends before its owner.
   if (!write_file("/proc/self/oom_score_adj", "1000")) all.push_back(missing("kernel_ends_first"));
   if (!enter_user_namespace()) all.push_back(missing("kernel_user_namespace"));
   if (unshare(CLONE_NEWNET) != 0) all.push_back(missing("kernel_net_namespace"));

@@ -1,4 +1,5 @@
-// The walls around the kernel process itself: if a guest took it over, it would have no files, no network, and few system calls.
+// The walls around the kernel process itself: a guest that took it over would have no files, no network, and
+// few system calls.
 #pragma once
 
 #include <string>
@@ -8,11 +9,13 @@
 
 namespace membrane::linux {
 
-// Before the platform is started, by a process with one thread: namespaces of its own, and an empty root with nothing but /proc, by
-// which the platform reaches the memory of guests. Gives what this machine refuses.
+// Call it before the platform starts, in a process with one thread: it enters namespaces of its own, with an
+// empty root that contains only /proc, through which the platform reaches the memory of guests. Returns the
+// walls that this machine refuses.
 std::vector<MissingWall> leave_host();
 
-// After everything is open: all threads are left with the system calls of kernel_calls.def; another one ends the process.
+// Call it when everything is open: limits all threads to the system calls of kernel_calls.def; any other ends
+// the process.
 std::vector<MissingWall> allow_only_kernel_calls();
 
 }  // namespace membrane::linux

@@ -1,5 +1,5 @@
-// What a sandbox costs that is made by a warm source: from nothing, and as a fork of one in which a python waits. Over the image
-// `debian` (make images), without which these are skipped.
+// The cost of a sandbox from a warm source: started from nothing, and as a fork of one in which a python
+// waits. Uses the image `debian` (make images), without which these are skipped.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -74,7 +74,7 @@ World* world() {
   return made;
 }
 
-// The least and the middle of what single rounds took: others at work on the machine make the mean say little.
+// The minimum and the median of single rounds: other load on the machine makes the mean meaningless.
 class Rounds {
  public:
   void begin() { began_ = std::chrono::steady_clock::now(); }
@@ -132,7 +132,7 @@ void keep(benchmark::State& state) {
 }
 BENCHMARK(keep)->Unit(benchmark::kMicrosecond)->MinTime(1);
 
-// `keeps`: the fork is of the sandbox as it stands; else of one that was kept before.
+// `keeps`: forks the running sandbox; otherwise one that was kept before.
 void fork_to_answer(benchmark::State& state) {
   World* const all = world();
   if (all == nullptr) return state.SkipWithError("there is no image debian");

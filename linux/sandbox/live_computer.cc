@@ -32,21 +32,21 @@ Status nothing_of(const Result<std::string>& answer) {
   return {};
 }
 
-// What an answer does not have is the kernel process's fault.
+// If an answer is incomplete, the kernel process is at fault.
 template <typename T>
 Result<T> sound(Result<T> unpacked) {
   if (!unpacked) unpacked.error().code = ErrorCode::kUnavailable;
   return unpacked;
 }
 
-// The kernel process has had it open for writing. What it still has mapped so cannot be sealed, and is not trusted.
+// The kernel process has had it open for writing. If it still has writable mappings, the file cannot be
+// sealed and is not trusted.
 Status seal_kept(int file) {
   const int seals = fcntl(file, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SEAL) != 0)
-    return {};  // a file of the disk, or one that is not to be sealed
+  if (seals < 0 || (seals & F_SEAL_SEAL) != 0) return {};  // a file on disk, or one that cannot be sealed
   if (fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return {};
   return fail(ErrorCode::kUnavailable,
-              "the kernel process of the sandbox has not let go of what it has kept");
+              "the kernel process of the sandbox still has the saved sandbox open for writing");
 }
 
 class OwnedCommand final : public Command {
@@ -90,7 +90,7 @@ class OwnedCommand final : public Command {
   const uint64_t number_;
   const int process_;
   const std::shared_ptr<CommandEar> ear_;
-  std::mutex writing_;  // of input that waits for room
+  std::mutex writing_;  // serialises input that waits for room
 };
 
 class OwnedComputer final : public LiveComputer {
@@ -111,7 +111,7 @@ class OwnedComputer final : public LiveComputer {
   }
 
   Result<std::unique_ptr<Command>> start(const CommandSpec& spec, CommandEvents events) override {
-    if (spec.arguments.empty()) return fail(ErrorCode::kInvalidArgument, "no command is given");
+    if (spec.arguments.empty()) return fail(ErrorCode::kInvalidArgument, "no command was given");
     const auto ear = std::make_shared<CommandEar>(std::move(events));
     return begin(FrameKind::kStart, pack(spec, ear->wants_output(), ear->wants_errors()), ear);
   }
@@ -130,7 +130,7 @@ class OwnedComputer final : public LiveComputer {
     MEMBRANE_ASSIGN(const std::string answer,
                     connection_->ask(FrameKind::kStat, Packer().text(path).number(follows_links).bytes()));
     MEMBRANE_ASSIGN(auto facts, sound(unpack_facts(answer)));
-    if (facts.size() != 1) return fail(ErrorCode::kUnavailable, "the kernel process told of another file");
+    if (facts.size() != 1) return fail(ErrorCode::kUnavailable, "the kernel process reported another file");
     return std::move(facts.front());
   }
   Result<std::vector<FileFacts>> list(const std::string& path) override {
@@ -200,7 +200,7 @@ class OwnedComputer final : public LiveComputer {
 Result<std::unique_ptr<Command>> OwnedComputer::begin(FrameKind how, const std::string& order,
                                                       const std::shared_ptr<CommandEar>& ear) {
   const uint64_t number = connection_->take_number();
-  connection_->add(number, ear);  // output may come before the answer
+  connection_->add(number, ear);  // output may arrive before the answer
   const auto answer = connection_->ask(number, how, order);
   if (!answer) {
     connection_->remove(number);
@@ -211,7 +211,7 @@ Result<std::unique_ptr<Command>> OwnedComputer::begin(FrameKind how, const std::
   const size_t room = from.number(kInputWindow);
   if (!from.is_whole()) {
     connection_->remove(number);
-    return fail(ErrorCode::kUnavailable, "the kernel process did not tell which process it has started");
+    return fail(ErrorCode::kUnavailable, "the kernel process did not report which process it has started");
   }
   ear->begin(*connection_, number, room);
   return std::make_unique<OwnedCommand>(connection_, number, process, ear);
@@ -226,7 +226,7 @@ Result<std::string> OwnedComputer::read_file(const std::string& path, uint64_t o
         connection_->ask(FrameKind::kRead,
                          Packer().text(path).number(offset + bytes.size()).number(wanted).bytes()));
     if (piece.size() > wanted)
-      return fail(ErrorCode::kUnavailable, "the kernel process gave more than was asked for");
+      return fail(ErrorCode::kUnavailable, "the kernel process returned more than was requested");
     bytes += piece;
     if (piece.size() < wanted) break;
   }
@@ -269,9 +269,8 @@ Result<HostFile> open_image(const std::string& path) {
   if (file) return file;
   if (errno != ENOENT && errno != ENOTDIR)
     return fail(ErrorCode::kUnavailable, "the image " + path + " cannot be opened: " + std::strerror(errno));
-  return fail(
-      ErrorCode::kNotFound, "there is no image " + path + ": " + std::strerror(errno),
-      "`membrane image ls` lists those that there are; `membrane image import FILE.tar -t NAME` makes one.");
+  return fail(ErrorCode::kNotFound, "there is no image " + path + ": " + std::strerror(errno),
+              "`membrane image ls` lists the images; `membrane image import FILE.tar -t NAME` makes one.");
 }
 
 HostFile handle_of(pid_t child) { return HostFile(static_cast<int>(syscall(SYS_pidfd_open, child, 0))); }
@@ -296,20 +295,20 @@ OwnedProcess::~OwnedProcess() {
   if (child_ > 0) end_child(child_);
 }
 
-// What it stands before dies with it.
+// The objects before it die with it.
 void OwnedProcess::end() {
   if (handle_) syscall(SYS_pidfd_send_signal, handle_.number(), SIGKILL, nullptr, 0);
 }
 
 namespace {
 
-// What a sandbox is made over.
+// What a sandbox is created over.
 struct Ground {
   std::string image_name;
   HostFile image, kept;
 };
 
-// The kernel process hands a kept file on to guests, so it gets one that cannot be written.
+// The kernel process passes a kept file on to guests, so it gets a read-only descriptor.
 Result<Ground> open_ground(const LiveSpec& spec) {
   Ground ground = {.image_name = spec.image, .image = {}, .kept = {}};
   if (spec.kept >= 0) {
@@ -317,7 +316,7 @@ Result<Ground> open_ground(const LiveSpec& spec) {
         HostFile(open(("/proc/self/fd/" + std::to_string(spec.kept)).c_str(), O_RDONLY | O_CLOEXEC));
     if (!ground.kept)
       return fail(ErrorCode::kUnavailable,
-                  std::string("the kept sandbox cannot be read: ") + std::strerror(errno));
+                  std::string("the saved sandbox cannot be read: ") + std::strerror(errno));
     MEMBRANE_ASSIGN(const KeptFacts kept, read_kept_facts(ground.kept.number()));
     if (ground.image_name.empty() && !kept.image_digest.empty()) ground.image_name = kept.image_name;
     if (spec.image_file < 0 && spec.image.empty() && !kept.image_digest.empty()) {
@@ -373,7 +372,7 @@ Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProce
 
 bool wants_virtual_clock(const LiveSpec& spec) {
   if (spec.kept < 0 || spec.kept_files_only) return spec.deterministic.has_value();
-  const auto kept = read_kept_facts(spec.kept);  // what is wrong is told by begin_computer()
+  const auto kept = read_kept_facts(spec.kept);  // begin_computer() reports errors
   if (!kept || !kept->has_processes) return spec.deterministic.has_value();
   return kept->clock_start_ms.has_value();
 }
@@ -386,7 +385,7 @@ Result<HostFile> memory_to_keep_in() {
   HostFile file(memfd_create("membrane-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file) return file;
   return fail(ErrorCode::kExhausted,
-              std::string("there is no memory for a kept sandbox: ") + std::strerror(errno));
+              std::string("there is not enough memory to save a sandbox: ") + std::strerror(errno));
 }
 
 Result<std::unique_ptr<LiveComputer>> start_computer(const LiveSpec& spec) {

@@ -347,7 +347,7 @@ TEST_F(LiveTest, ComputersOutliveTheirSource) {
   EXPECT_EQ(run(**made, "echo on"), "on\n");
 }
 
-// One that answers no order, as one that was taken over may, keeps nobody waiting.
+// A kernel process that answers no order, as a compromised one might, keeps nobody waiting.
 TEST_F(LiveTest, EndsAKernelProcessThatDoesNotAnswer) {
   auto made = start_computer(spec());
   ASSERT_TRUE(made);

@@ -16,7 +16,7 @@
 
 namespace membrane::linux {
 
-// Collects what a command says.
+// Collects a command's output.
 class Heard {
  public:
   CommandEvents events() {
@@ -24,7 +24,7 @@ class Heard {
             .on_error = [this](std::string_view bytes) { add(errors_, bytes); },
             .on_end = {}};
   }
-  // Waits until the output has that text.
+  // Waits until the output contains that text.
   std::string wait_for(const std::string& text) {
     std::unique_lock lock(mutex_);
     news_.wait(lock, [&] { return output_.find(text) != std::string::npos; });
@@ -78,7 +78,7 @@ class LiveTest : public ImageTest {
     command.environment = {"PATH=/bin"};
     return command;
   }
-  // Starts it, and waits for its end. Gives its output.
+  // Starts it and waits for its end. Returns its output.
   static std::string run(LiveComputer& computer, const std::string& script, int status = 0) {
     Heard heard;
     const auto command = computer.start(shell(script), heard.events());
@@ -88,7 +88,7 @@ class LiveTest : public ImageTest {
     return heard.output();
   }
 
-  // Into /bin, with what it loads, each file of that under its own path.
+  // Puts a program into /bin, and the libraries that it loads at their own paths.
   void add_program(LayerTree& tree, const std::string& path) {
     EXPECT_TRUE(tree.put("bin" + path.substr(path.rfind('/')), file(read_file(path), 0755)));
     FILE* const listed = popen(("ldd " + path).c_str(), "r");

@@ -1,7 +1,7 @@
-// The orders of the owner, in the kernel process: a thread reads them as they come, the kernel's thread takes them.
+// The owner's orders in the kernel process: a thread reads them as they come, the kernel's thread takes them.
 //
-// The thread lives as long as the process. When the owner is gone it waits a moment for the kernel to end all guests, and then
-// ends the process itself.
+// The reading thread lives as long as the process. When the owner is gone it waits a moment for the kernel to
+// end all guests, and then ends the process itself.
 #pragma once
 
 #include <condition_variable>
@@ -17,16 +17,16 @@ namespace membrane::linux {
 
 class Orders {
  public:
-  // Starts the thread. `wake` is called by it when there is news. Both live as long as the process.
+  // Starts the thread, which calls `wake` when there is news. Both live as long as the process.
   Orders(FrameSocket& socket, std::function<void()> wake);
 
-  // The next one, at once or after a wait. Nothing: there is none now; the owner is gone.
+  // The next order, at once or after a wait. Nothing: there is none now; the owner is gone.
   std::optional<Frame> take();
   std::optional<Frame> wait();
   [[nodiscard]] bool has_ended();
 
  private:
-  static constexpr size_t kMostBytes = 8u << 20;  // that wait; then reading stops
+  static constexpr size_t kMostBytes = 8u << 20;  // waiting bytes, before reading stops
   void read_all(FrameSocket& socket);
   std::optional<Frame> take_front();
 

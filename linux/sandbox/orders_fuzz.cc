@@ -1,4 +1,4 @@
-// Any bytes as an owner's orders: read as frames and unpacked, or refused.
+// Arbitrary bytes as an owner's orders: read as frames and unpacked, or refused.
 #include <cstdint>
 #include <cstdlib>
 

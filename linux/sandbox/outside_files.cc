@@ -15,7 +15,7 @@ namespace {
 
 const Credentials kSuperuser = {};
 
-// What opens a file for the owner: the superuser, without memory and without a terminal.
+// The caller that opens a file for the owner: the superuser, without memory or terminal.
 class OutsideCaller final : public Caller {
  public:
   [[nodiscard]] const Credentials& credentials() const override { return kSuperuser; }
@@ -77,7 +77,7 @@ FileFacts facts_of(std::string path, Node& node) {
   return facts;
 }
 
-// Whether `node` is `directory` or above it.
+// Whether `node` is `directory` or an ancestor of it.
 bool is_above(const NodeRef& node, NodeRef directory) {
   for (;;) {
     if (directory == node) return true;
@@ -140,7 +140,7 @@ Result<std::vector<FileFacts>> OutsideFiles::list(const std::string& path) {
     all.push_back(facts_of(before + name, *kernel_.mounts.over(*child)));
     bytes += all.back().path.size() + all.back().target.size() + 8 * sizeof(uint64_t);
     if (bytes > kMostAnswerBytes / 2)
-      return fail(ErrorCode::kTooLong, path + " has more entries than can be listed at once");
+      return fail(ErrorCode::kTooLong, path + " has too many entries to list at once");
   }
   return all;
 }
@@ -247,7 +247,7 @@ Done OutsideFiles::unlink(Node& directory, const std::string& name, Node& node) 
   return {};
 }
 
-// From the leaves up: of each directory the first entry, until there is none.
+// Deletes from the leaves up: of each directory the first entry, until there is none.
 Done OutsideFiles::remove_tree(const Parent& parent, const NodeRef& top) {
   struct Level {
     NodeRef directory;  // that has the name
@@ -287,7 +287,7 @@ Status OutsideFiles::remove(const std::string& path, bool with_contents) {
 
 // -- writing ----------------------------------------------------------------------------------------------------------
 
-// The directory that the path's last part is in, with those above it.
+// Finds the directory of the path's last part, creating missing ones above it.
 Try<LocationRef> OutsideFiles::make_parents(const std::string& path) {
   LocationRef at = place_.root;
   const size_t end = path.find_last_of('/');
@@ -366,7 +366,7 @@ Status OutsideFiles::write_piece(uint64_t number, std::string_view bytes) {
   return refused(path, done.error());
 }
 
-// Runs of pages that are all zeros, or none of which is.
+// Runs of pages that are all zeros, or all non-zero.
 Done OutsideFiles::append(Writing& writing, std::span<const std::byte> bytes) {
   const auto first_of = [&](std::span<const std::byte> rest) {
     return rest.first(std::min<size_t>(kPageBytes - writing.size % kPageBytes, rest.size()));

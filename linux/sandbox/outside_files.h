@@ -1,6 +1,8 @@
-// What the owner of a sandbox does with its files (live_computer.h), in the kernel's thread: by path, as the superuser.
+// The owner's access to the sandbox's files (live_computer.h), in the kernel's thread: by path, as the
+// superuser.
 //
-// Nothing here recurses on what a guest has made. Errors: kNotFound, kDenied, kInvalidInput, kTooLong, kExhausted, with the path.
+// Nothing here recurses over data that a guest has made. Errors: kNotFound, kDenied, kInvalidInput, kTooLong,
+// kExhausted, with the path.
 #pragma once
 
 #include <map>
@@ -13,7 +15,7 @@
 
 namespace membrane::linux {
 
-// What an error of a path or a file says to the owner.
+// The error to report to the owner for an error of a path or file.
 std::unexpected<Error> refused(const std::string& path, int error);
 
 class OutsideFiles {
@@ -31,8 +33,8 @@ class OutsideFiles {
   Status move(const std::string& from, const std::string& to);
   Status remove(const std::string& path, bool with_contents);
 
-  // A file in pieces, in which pages of zeros become holes. Guests see it, whole, when it has ended; one that fails or is left is gone, and
-  // what was there before stays.
+  // Writes a file in pieces, in which pages of zeros become holes. Guests see it when it is complete; if the
+  // write fails or is abandoned, it is removed and the existing file stays.
   Status begin_write(uint64_t number, const std::string& path, uint32_t mode);
   Status write_piece(uint64_t number, std::string_view bytes);
   Status end_write(uint64_t number);
@@ -41,9 +43,9 @@ class OutsideFiles {
  private:
   static constexpr size_t kMostWritings = 64;
   struct Writing {
-    std::string path, name, other_name;  // other_name: until it has ended; "" while it has no name
+    std::string path, name, other_name;  // other_name: until it is complete; "" while it has no name
     NodeRef directory, file;
-    uint64_t size = 0;  // with a hole at the end, which is made when it has ended
+    uint64_t size = 0;  // including a hole at the end, which is made on completion
     uint64_t written = 0;
   };
   Try<LocationRef> find(const std::string& path, bool follows_links = true);
@@ -61,7 +63,7 @@ class OutsideFiles {
 
   Kernel& kernel_;
   const Place place_;
-  std::map<uint64_t, Writing> writings_;  // by the number of the order
+  std::map<uint64_t, Writing> writings_;  // by the order's number
 };
 
 }  // namespace membrane::linux

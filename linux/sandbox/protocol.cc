@@ -26,7 +26,7 @@ std::unexpected<Error> gone() {
 
 std::unexpected<Error> wrong(const char* what) {
   return fail(ErrorCode::kInvalidInput,
-              std::string("what came over the sandbox's socket is no message: ") + what);
+              std::string("the sandbox's socket received an invalid message: ") + what);
 }
 
 bool is_kind(uint16_t kind, FrameReader::From from) {
@@ -53,7 +53,7 @@ void FrameReader::add(std::span<const std::byte> bytes) {
 }
 
 Result<std::optional<Frame>> FrameReader::next() {
-  if (files_.size() > kMostFrameFiles) return wrong("more files came than any has");
+  if (files_.size() > kMostFrameFiles) return wrong("it has more files than any message may have");
   if (bytes_.size() - begin_ < sizeof(Header)) return std::nullopt;
   Header header;
   std::memcpy(&header, bytes_.data() + begin_, sizeof header);
@@ -73,7 +73,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   return frame;
 }
 
-// The descriptors go with the first byte, so that they are there when the frame is whole.
+// The descriptors go with the first byte, so that they have arrived when the frame is complete.
 Status FrameSocket::send(FrameKind kind, uint64_t number, std::string_view bytes,
                          std::span<const int> files) {
   if (bytes.size() > kMostFrameBytes || files.size() > kMostFrameFiles)
@@ -128,7 +128,7 @@ Result<size_t> FrameSocket::read_some() {
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (other_ == FrameReader::From::kOwner) {  // of the kernel process, descriptors are closed on arrival
+  if (other_ == FrameReader::From::kOwner) {  // descriptors from the kernel process are closed on arrival
     message.msg_control = control.data();
     message.msg_controllen = control.size();
   }

@@ -1,16 +1,17 @@
-// What the owner of a sandbox and its kernel process say to each other over one stream socket.
+// The protocol between the owner of a sandbox and its kernel process, over one stream socket.
 //
-//   frame: header (bytes u32, kind u16, descriptors u16, number u64), then so many bytes
+//   frame: header (bytes u32, kind u16, descriptors u16, number u64), then that many bytes
 //
-// The owner gives orders, each with a number of its own. Most are answered: pieces of the answer, if it is long, then kAnswer, all with
-// the order's number. A command has the number of the order that started it: its input, its output and its end go by that.
+// The owner gives orders, each with a number of its own. Most are answered: pieces of the answer, if it is
+// long, then kAnswer, all with the order's number. A command is identified by the number of the order that
+// started it, which its input, output and end carry.
 //
-// Bytes of streams are sent only where the receiver has made room. Both sides begin with a window's room for each stream of a command
-// (kInputWindow, kOutputWindow), and the receiver gives back what has been taken from it. So a stream that nobody reads stops its
-// writer, and no other.
+// Bytes of streams are sent only where the receiver has made room. Both sides begin with a window for each
+// stream of a command (kInputWindow, kOutputWindow), and the receiver returns room as the bytes are consumed.
+// So a stream that nobody reads stops its writer, and no other.
 //
-// Both sides read what comes as foreign bytes: every length has a bound, and memory is taken as bytes come, not as they are announced.
-// The kernel process sends no descriptors, and the owner takes none.
+// Both sides treat what arrives as foreign bytes: every length is bounded, and memory is allocated as bytes
+// arrive, not as they are announced. The kernel process sends no descriptors, and the owner accepts none.
 #pragma once
 
 #include <cstddef>
@@ -31,20 +32,20 @@ namespace membrane::linux {
 
 enum class FrameKind : uint16_t {
   // -- orders
-  kBegin = 1,  // BeginOrder; the first one, once
+  kBegin = 1,  // BeginOrder; the first order, once
   kStart,      // CommandSpec
-  kAttach,     // to a command that runs: its process id
-  kInput,      // bytes for a command; no answer to this one and the next five
+  kAttach,     // to a running command: its process id
+  kInput,      // bytes for a command; this and the next five orders are not answered
   kEndInput,
-  kOutputRoom,  // bytes of output that were taken
+  kOutputRoom,  // bytes of output that were consumed
   kErrorRoom,
   kResize,
   kSignal,
-  kLeave,  // nobody hears of the command any more, or ends the file that is being written; no answer
+  kLeave,  // detaches from the command, or abandons the file being written; no answer
   kStat,
   kList,
   kRead,
-  kWriteBegin,  // a file; its bytes follow in pieces, by the number of this order
+  kWriteBegin,  // a file; its bytes follow in pieces with this order's number
   kWritePiece,
   kWriteEnd,
   kMakeDirectory,
@@ -54,10 +55,10 @@ enum class FrameKind : uint16_t {
   kMove,
   kRemove,
   kChanges,
-  kSaveImage,  // its configuration, with a file that is open for writing; the owner seals it
+  kSaveImage,  // its configuration, with a file open for writing, which the owner seals
   kFreeze,
   kThaw,
-  kKeep,  // with a file that is open for reading and writing
+  kKeep,  // with a file open for reading and writing
   kUsage,
   kClampTimes,  // milliseconds since 1970
   kLastOrder = kClampTimes,
@@ -66,7 +67,7 @@ enum class FrameKind : uint16_t {
   kPiece,   // of an answer
   kOutput,  // of a command
   kError,
-  kInputRoom,  // bytes of input that were taken
+  kInputRoom,  // bytes of input that were consumed
   kEnd,        // CommandEnd
   kLastTold = kEnd,
 };
@@ -85,7 +86,8 @@ struct Frame {
   std::vector<HostFile> files;
 };
 
-// Makes frames of bytes as they come. Errors: kInvalidInput for what is no frame of the other side; then nothing more is read.
+// Assembles frames from bytes as they arrive. Errors: kInvalidInput for anything but a frame of the other
+// side; then nothing more is read.
 class FrameReader {
  public:
   enum class From : uint8_t { kOwner, kKernelProcess };
@@ -97,7 +99,7 @@ class FrameReader {
  private:
   const From from_;
   std::vector<std::byte> bytes_;
-  size_t begin_ = 0;  // of what is not yet read
+  size_t begin_ = 0;  // of the unread bytes
   std::deque<HostFile> files_;
 };
 
@@ -106,11 +108,11 @@ class FrameSocket {
  public:
   FrameSocket(HostFile socket, FrameReader::From other)
       : socket_(std::move(socket)), reader_(other), other_(other) {}
-  // Waits until the other side has taken it. Errors: kUnavailable when that is gone.
+  // Waits until the other side has taken it. Errors: kUnavailable when the other side is gone.
   Status send(FrameKind kind, uint64_t number, std::string_view bytes = {}, std::span<const int> files = {});
   // Waits. Errors: kUnavailable at the end; kInvalidInput.
   Result<Frame> receive();
-  // From any thread: sending and receiving end.
+  // From any thread: ends sending and receiving.
   void shut();
 
  private:
@@ -134,7 +136,7 @@ class Packer {
   std::string bytes_;
 };
 
-// What is missing or wrong is 0, or empty, and makes is_whole() false.
+// Missing or invalid fields read as 0 or empty, and make is_whole() false.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : rest_(bytes) {}
@@ -142,9 +144,9 @@ class Unpacker {
   std::string text();
   std::vector<std::string> texts();
   bool flag() { return number(1) != 0; }
-  // How many follow, of which each takes at least `bytes`.
+  // The number of items that follow, each of at least `bytes`.
   size_t count(size_t bytes);
-  // Whether all that was asked for was there, and nothing more is.
+  // Whether everything that was read was present, and nothing is left over.
   [[nodiscard]] bool is_whole() const { return is_sound_ && rest_.empty(); }
 
  private:
@@ -155,7 +157,7 @@ class Unpacker {
 // LiveSpec as it is sent: with files instead of paths and borrowed descriptors.
 struct BeginOrder {
   std::string host_name, platform;
-  std::string image_name;  // where the image is, for what is kept of the sandbox
+  std::string image_name;  // the image's path, recorded when the sandbox is kept
   ComputerLimits limits;
   std::optional<Determinism> deterministic;
   bool stands_still = false;
@@ -198,7 +200,7 @@ Result<std::vector<FileFacts>> unpack_facts(std::string_view bytes);
 Result<std::vector<ChangedPath>> unpack_changes(std::string_view bytes);
 Result<ComputerUsage> unpack_usage(std::string_view bytes);
 
-// What an answer's last frame has: the bytes, or the error.
+// The contents of an answer's last frame: the bytes or the error.
 std::string pack_answer(const Result<std::string>& answer);
 Result<std::string> unpack_answer(std::string_view bytes);
 

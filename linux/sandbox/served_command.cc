@@ -38,7 +38,7 @@ ServedCommand::ServedCommand(Kernel& kernel, FrameSocket& socket, uint64_t numbe
       error_stream_(std::make_shared<Stream>(socket, number, FrameKind::kError)),
       reached_before_(kernel.limits_reached()) {}
 
-// Its files may live on in other processes: what they print is dropped then.
+// Its files may live on in other processes, whose output is then dropped.
 ServedCommand::~ServedCommand() {
   output_stream_->is_wanted = error_stream_->is_wanted = false;
   if (input_ != nullptr) input_->on_taken = {};
@@ -49,7 +49,7 @@ OutsideOutput::Sink ServedCommand::sink_of(const std::shared_ptr<Stream>& stream
     if (!stream->is_wanted) return bytes.size();
     const size_t count = std::min<uint64_t>(bytes.size(), stream->room);
     if (count == 0) return 0;
-    // One that fails is the end of the owner, and so of all.
+    // If sending fails, the owner is gone, and everything ends.
     static_cast<void>(stream->socket.send(stream->kind, stream->number,
                                           {reinterpret_cast<const char*>(bytes.data()), count}));
     stream->room -= count;
@@ -92,15 +92,15 @@ Status ServedCommand::start(const StartOrder& order) {
   const Place place = {.root = kernel_.root, .directory = kernel_.root};
   auto directory =
       walk(kernel_.mounts, place, kernel_.root, spec.directory, start.credentials, {.wants_directory = true});
-  // The usual one, which an image that is made from nothing has not.
+  // The default, which is missing in an image made from nothing.
   if (!directory && directory.error() == ENOENT && spec.directory == "/root") {
     start.directory = "/";
     directory = kernel_.root;
   }
   if (!directory)
     return fail(ErrorCode::kInvalidArgument,
-                "a command cannot begin in " + spec.directory + ": " + std::strerror(directory.error()),
-                "Name a directory that the image has, or one that is granted.");
+                "a command cannot start in " + spec.directory + ": " + std::strerror(directory.error()),
+                "Name a directory of the image, or a granted one.");
   const auto started = kernel_.start(start);
   if (!started) {
     auto error = refused(spec.arguments[0], started.error());
@@ -164,7 +164,7 @@ bool ServedCommand::feed(std::string_view bytes) {
   return true;
 }
 
-// To a terminal it types what its line discipline takes for the end of a file.
+// At a terminal it types the character that ends the input.
 void ServedCommand::end_input() {
   if (input_ != nullptr) {
     input_->end();
@@ -179,7 +179,7 @@ bool ServedCommand::expects_input() const {
   return !end_ && !is_left_ && (input_ == nullptr || !input_->has_ended());
 }
 
-// Not at each byte: when a quarter of the window was taken, or all that was there.
+// Not for each byte: when a quarter of the window was consumed, or everything.
 void ServedCommand::give_room_back(size_t bytes) {
   taken_ += bytes;
   if (taken_ < kInputWindow / 4 && input_room_ + taken_ < kInputWindow) return;

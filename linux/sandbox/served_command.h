@@ -1,5 +1,5 @@
-// A command of the owner's, in the kernel process: its process, its streams or its terminal, and the room that the owner has made for
-// what it prints. Threads: the kernel's one, but for `wake`.
+// An owner's command in the kernel process: its process, its streams or terminal, and the room that the owner
+// has made for its output. Threads: the kernel's thread, except `wake`.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace membrane::linux {
 
 class ServedCommand {
  public:
-  // `wake` has the kernel call look() in its own thread; it may be called by any.
+  // Any thread may call `wake`, which must make the kernel call look() in its own thread.
   ServedCommand(Kernel& kernel, FrameSocket& socket, uint64_t number, std::function<void()> wake);
   ~ServedCommand();
   ServedCommand(const ServedCommand&) = delete;
@@ -26,10 +26,10 @@ class ServedCommand {
 
   // Errors: those of starting a program, with its name.
   Status start(const StartOrder& order);
-  // One that was kept, which nobody hears of until attach().
+  // Continues a restored command, whose output is dropped until attach().
   void go_on(KeptCommand from);
   [[nodiscard]] KeptCommand kept() const;
-  // Another handle of the owner's has it from then on.
+  // Another handle of the owner's controls it from then on.
   void attach(uint64_t number, bool wants_output, bool wants_errors);
 
   [[nodiscard]] int process_id() const { return process_; }
@@ -37,7 +37,7 @@ class ServedCommand {
   [[nodiscard]] size_t input_room() const { return input_room_; }
   [[nodiscard]] bool is_left() const { return is_left_; }
   [[nodiscard]] bool has_ended() const { return end_.has_value(); }
-  // Its owner may have more for it.
+  // Whether its owner may have more input for it.
   [[nodiscard]] bool expects_input() const;
 
   // -- orders
@@ -47,12 +47,12 @@ class ServedCommand {
   void add_room(FrameKind stream, uint64_t bytes);
   void resize(TerminalSize size);
   void signal(int number);
-  // Nobody hears of it any more. A terminal is hung up.
+  // Nobody receives its output any more. A terminal is hung up.
   void leave();
 
   // The process has ended.
   void end(const CommandEnd& end) { end_ = end; }
-  // Moves what can be moved. After the end that is told, once all output has left.
+  // Moves what can be moved. Reports the end once all output has left.
   void look();
 
  private:
@@ -78,10 +78,10 @@ class ServedCommand {
   std::unique_ptr<OutsideTerminal> terminal_;
   const LimitsReached reached_before_;
   int process_ = 0;
-  size_t input_room_ = kInputWindow;  // that the owner has
-  size_t taken_ = 0;                  // input that was taken, and the owner was not told of
+  size_t input_room_ = kInputWindow;  // that the owner may use
+  size_t taken_ = 0;                  // input consumed but not yet reported to the owner
   bool is_left_ = false, is_end_told_ = false;
-  bool ends_input_ = false;  // of a terminal: once it has taken what was fed
+  bool ends_input_ = false;  // for a terminal: once it has taken the fed input
   std::optional<CommandEnd> end_;
 };
 

@@ -1,4 +1,4 @@
-// How the parts of this folder start live computers.
+// How the parts of this directory start live computers.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +13,15 @@
 
 namespace membrane::linux {
 
-// Of a child that was not waited for: by pidfd_open(). None: errno says why.
+// A handle, from pidfd_open(), of a child that was not waited for. None: see errno.
 HostFile handle_of(pid_t child);
 
-// A kernel process, which dies with this.
+// A kernel process that dies with this object.
 class OwnedProcess {
  public:
   static OwnedProcess of_child(pid_t child);
-  // `handle`: as of handle_of(); `child`: its number when it is the caller's own child, which is waited for; else 0.
+  // `handle`: from handle_of(); `child`: its process id if it is the caller's own child, which is then waited
+  // for; else 0.
   OwnedProcess(HostFile handle, pid_t child) : handle_(std::move(handle)), child_(child) {}
   OwnedProcess(OwnedProcess&& other) noexcept
       : handle_(std::move(other.handle_)), child_(std::exchange(other.child_, 0)) {}
@@ -33,14 +34,14 @@ class OwnedProcess {
   pid_t child_;
 };
 
-// Sends the spec to a kernel process that waits for it, at the other end of the socket.
+// Sends the spec to a kernel process that waits for it at the other end of the socket.
 Result<std::unique_ptr<LiveComputer>> begin_computer(HostFile socket, OwnedProcess process,
                                                      const LiveSpec& spec);
 // Waits for the end of a child whose socket is closed; one that takes too long is killed.
 void end_child(pid_t child);
-// Whether its clock is to be a virtual one: that of the kept sandbox, or as the spec says.
+// Whether its clock should be virtual: as in the kept sandbox, or as the spec says.
 bool wants_virtual_clock(const LiveSpec& spec);
-// Whether the platform that is demanded, or the faster one of this machine, is `kvm`.
+// Whether the demanded platform, or else this machine's faster one, is `kvm`.
 bool wants_kvm(const LiveSpec& spec);
 // Errors: kNotFound.
 Result<HostFile> open_image(const std::string& path);

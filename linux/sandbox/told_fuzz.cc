@@ -1,4 +1,4 @@
-// Any bytes as what a kernel process says: read as frames and unpacked, or refused.
+// Arbitrary bytes as a kernel process's messages: read as frames and unpacked, or refused.
 #include <cstdint>
 #include <cstdlib>
 

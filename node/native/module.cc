@@ -5,6 +5,7 @@
 
 #include <membrane/session.hpp>
 
+#include "agents.h"
 #include "loop.h"
 #include "session.h"
 #include "sources.h"
@@ -67,7 +68,9 @@ SessionOptions options_of(Napi::Env env, const Napi::Value& given) {
   options.types = all_of(of.Get("types"), type_of);
   options.modules = all_of(of.Get("modules"), pair_of);
   options.inputs = all_of(of.Get("inputs"), pair_of);
-  options.call_many = [](std::span<const FunctionCall> calls) { return Turn::answer(calls); };
+  // What is sealed has no functions; else also names that nobody has defined are asked.
+  if (!of.Get("agents").As<Napi::Object>().Get("receipts").IsExternal())
+    options.call_many = [](std::span<const FunctionCall> calls) { return Turn::answer(calls); };
   const auto host = of.Get("host").As<Napi::Object>();
   if (host.Get("onStdout").IsFunction())
     options.on_stdout = [](std::string_view text) { Turn::hear("onStdout", text); };
@@ -75,6 +78,7 @@ SessionOptions options_of(Napi::Env env, const Napi::Value& given) {
     options.on_stderr = [](std::string_view text) { Turn::hear("onStderr", text); };
   options.isolated = of.Get("isolated").ToBoolean();
   options.accepted_missing_walls = all_of(of.Get("acceptedMissingWalls"), text_of);
+  add_agents(of.Get("agents").As<Napi::Object>(), options);
   add_sources(of.Get("sources").As<Napi::Object>(), options);
   return options;
 }
@@ -167,6 +171,7 @@ Napi::Object begin(Napi::Env env, Napi::Object exports) {
   exports.Set("openLanguageSync", Napi::Function::New<open_language_sync>(env));
   exports.Set("nameOf", Napi::Function::New<name_of>(env));
   exports.Set("create", Napi::Function::New<create>(env));
+  define_agents(env, exports);
   exports.Set("load", Napi::Function::New<load>(env));
   return exports;
 }

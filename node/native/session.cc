@@ -1,6 +1,9 @@
 #include "session.h"
 
 #include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "threads.h"
 
@@ -33,6 +36,11 @@ Cell cell_of(const Napi::Value& given) {
             .input = text_of(of.Get("input"))};
   const auto arguments = of.Get("arguments").As<Napi::Array>();
   for (uint32_t i = 0; i < arguments.Length(); ++i) cell.arguments.push_back(text_of(arguments.Get(i)));
+  const auto inputs = of.Get("inputs").As<Napi::Array>();
+  for (uint32_t i = 0; i < inputs.Length(); ++i) {
+    const auto named = inputs.Get(i).As<Napi::Array>();
+    cell.inputs.emplace_back(text_of(named.Get(uint32_t{0})), text_of(named.Get(1)));
+  }
   return cell;
 }
 
@@ -47,6 +55,27 @@ Napi::Error error_of(Napi::Env env, const Failure& failure) {
   error.Set("hint", Napi::String::New(env, failure.hint));
   return error;
 }
+
+namespace {
+
+// What src/native.ts has of a report, as a NativeReport: {json, receipt, unsealed}.
+struct Told {
+  std::string json, receipt;
+  std::optional<Failure> unsealed;
+
+  explicit Told(Report report)
+      : json(report.to_json()), receipt(std::move(report.receipt)), unsealed(std::move(report.unsealed)) {}
+
+  [[nodiscard]] Napi::Value value(Napi::Env env) const {
+    const Napi::Object made = Napi::Object::New(env);
+    made.Set("json", Napi::String::New(env, json));
+    if (!receipt.empty()) made.Set("receipt", Napi::String::New(env, receipt));
+    if (unsealed) made.Set("unsealed", error_of(env, *unsealed).Value());
+    return made;
+  }
+};
+
+}  // namespace
 
 Napi::Function SessionWrap::define(Napi::Env env) {
   return DefineClass(
@@ -114,12 +143,12 @@ Napi::Value SessionWrap::begin(Napi::Env env, std::function<Report(Session&)> ac
   loop->expect();
   loop->add(turn_);
   run_on_thread([this, loop, promise, turn = turn_, act = std::move(act)] {
-    std::string json = turn->run(act);
-    loop->post([this, loop, promise, turn, json = std::move(json)](Napi::Env env) {
+    Told told(turn->run(act));
+    loop->post([this, loop, promise, turn, told = std::move(told)](Napi::Env env) {
       turn_.reset();
       loop->remove(turn);
       loop->expect_no_more();
-      promise.Resolve(Napi::String::New(env, json));
+      promise.Resolve(told.value(env));
       Unref();
     });
   });
@@ -137,9 +166,9 @@ Napi::Value SessionWrap::run_sync(const Napi::CallbackInfo& info) {
   const Cell cell = cell_of(info[0]);
   const Turn::Options options{.is_sync = true, .waits = info[1].ToBoolean(), .wall = wall_};
   const auto turn = turn_ = std::make_shared<Turn>(loop_of(info.Env()), session_, this, options);
-  const std::string json = turn->run([&](Session& session) { return session.run(cell); });
+  const Told told(turn->run([&](Session& session) { return session.run(cell); }));
   turn_.reset();
-  return Napi::String::New(info.Env(), json);
+  return told.value(info.Env());
 }
 
 Napi::Value SessionWrap::resume(const Napi::CallbackInfo& info) {

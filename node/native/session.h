@@ -31,9 +31,9 @@ class SessionWrap final : public Napi::ObjectWrap<SessionWrap> {
   void Finalize(Napi::BasicEnv env) override;
 
  private:
-  Napi::Value run(const Napi::CallbackInfo& info);       // (cell, waits): Promise<string>, the report as JSON
-  Napi::Value run_sync(const Napi::CallbackInfo& info);  // (cell, waits): string
-  Napi::Value resume(const Napi::CallbackInfo& info);    // (answers): Promise<string>
+  Napi::Value run(const Napi::CallbackInfo& info);       // (cell, waits): Promise<NativeReport>
+  Napi::Value run_sync(const Napi::CallbackInfo& info);  // (cell, waits): NativeReport
+  Napi::Value resume(const Napi::CallbackInfo& info);    // (answers): Promise<NativeReport>
   void abandon(const Napi::CallbackInfo& info);
   Napi::Value waits_for(const Napi::CallbackInfo& info);  // (): calls
   Napi::Value fork(const Napi::CallbackInfo& info);       // (host): SessionWrap

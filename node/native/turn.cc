@@ -65,16 +65,16 @@ std::vector<Answer> Turn::Batch::wait(const std::function<bool()>& must_stop) {
 
 // -- a turn ---------------------------------------------------------------------------------------------------------
 
-std::string Turn::run(const std::function<Report(Session&)>& act) {
+Report Turn::run(const std::function<Report(Session&)>& act) {
   Turn* const outer = std::exchange(current, this);
   deadline_ = Clock::now() + std::min(wall_, kLongestWall) + kPastTheWall;
-  std::string json = act(*session_).to_json();
+  Report report = act(*session_);
   current = outer;
   const std::scoped_lock lock(mutex_);
   session_.reset();
   is_over_ = true;
   over_.notify_all();
-  return json;
+  return report;
 }
 
 void Turn::stop() {
@@ -164,40 +164,81 @@ std::optional<Turn::Reply> Turn::Question::wait(Clock::time_point deadline,
 std::optional<Turn::Reply> Turn::ask(const char* function, double argument,
                                      const std::function<bool()>* must_stop) {
   if (current == nullptr) return std::nullopt;
-  return current->is_sync_ ? current->ask_here(function, argument)
-                           : current->ask_by_loop(function, argument, must_stop);
+  const Make make = [argument](Napi::Env env) { return Napi::Number::New(env, argument); };
+  return current->is_sync_ ? current->ask_here(function, make)
+                           : current->ask_by_loop(function, make, current->deadline_, must_stop);
 }
 
+bool Turn::is_on_loop() { return current != nullptr && current->is_sync_; }
+
+std::optional<Turn::Reply> Turn::ask(const char* function, const Make& make, Clock::time_point until) {
+  if (current == nullptr) return std::nullopt;
+  return current->is_sync_
+             ? current->ask_here(function, make)
+             : current->ask_by_loop(function, make, std::min(until, current->deadline_), nullptr);
+}
+
+namespace {
+
+uint64_t count_of(const Napi::Value& value) {
+  return value.IsNumber() ? static_cast<uint64_t>(value.As<Napi::Number>().Int64Value()) : 0;
+}
+
+// {code, text, numbers, tokensIn, tokensOut}, whose values src/agents.ts has checked.
+Turn::Reply reply_of(const Napi::Object& said) {
+  const auto text = [&](const char* name) {
+    const Napi::Value value = said.Get(name);
+    return value.IsString() ? value.As<Napi::String>().Utf8Value() : std::string();
+  };
+  Turn::Reply reply{.code = text("code"),
+                    .text = text("text"),
+                    .tokens_in = count_of(said.Get("tokensIn")),
+                    .tokens_out = count_of(said.Get("tokensOut"))};
+  if (said.Get("numbers").IsTypedArray()) {
+    const auto numbers = said.Get("numbers").As<Napi::Float32Array>();
+    reply.numbers.assign(numbers.Data(), numbers.Data() + numbers.ElementLength());
+  }
+  return reply;
+}
+
+}  // namespace
+
 // On the loop's thread.
-void Turn::put(const std::shared_ptr<Question>& question, const char* function, double argument) {
+void Turn::put(const std::shared_ptr<Question>& question, const char* function, const Make& make) {
+  {
+    const std::scoped_lock lock(question->mutex);
+    if (question->is_over) return;  // the turn waits no longer
+  }
   const Napi::Env env = owner_->Env();
   try {
     const auto reply = Napi::Function::New(env, [question](const Napi::CallbackInfo& info) {
-      if (info[0].IsNumber()) question->settle(Reply{info[0].As<Napi::Number>().DoubleValue(), {}});
+      if (info[0].IsNumber()) question->settle(Reply{.number = info[0].As<Napi::Number>().DoubleValue()});
       else if (info[0].IsTypedArray()) {
         const auto bytes = info[0].As<Napi::Uint8Array>();
         question->settle(
-            Reply{{}, std::string(reinterpret_cast<const char*>(bytes.Data()), bytes.ByteLength())});
+            Reply{.bytes = std::string(reinterpret_cast<const char*>(bytes.Data()), bytes.ByteLength())});
+      } else if (info[0].IsObject()) {
+        question->settle(reply_of(info[0].As<Napi::Object>()));
       } else {
         question->settle(std::nullopt);
       }
     });
-    host().Get(function).As<Napi::Function>().Call({Napi::Number::New(env, argument), reply});
-  } catch (const Napi::Error&) {  // src/sources.ts has caught what its functions throw
+    host().Get(function).As<Napi::Function>().Call({make(env), reply});
+  } catch (const Napi::Error&) {  // src/sources.ts and agents.ts have caught what their functions throw
     question->settle(std::nullopt);
   }
 }
 
 // What has not replied by then waits for the loop, which waits for the turn.
-std::optional<Turn::Reply> Turn::ask_here(const char* function, double argument) {
+std::optional<Turn::Reply> Turn::ask_here(const char* function, const Make& make) {
   const Napi::HandleScope scope(owner_->Env());
   const auto question = std::make_shared<Question>();
-  put(question, function, argument);
+  put(question, function, make);
   question->settle(std::nullopt);
   return std::move(question->reply);
 }
 
-std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, double argument,
+std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, const Make& make, Clock::time_point until,
                                              const std::function<bool()>* must_stop) {
   const auto question = std::make_shared<Question>();
   {
@@ -208,11 +249,11 @@ std::optional<Turn::Reply> Turn::ask_by_loop(const char* function, double argume
     }
     question_ = question;
   }
-  const bool is_posted = loop_->post([turn = shared_from_this(), question, function, argument](Napi::Env) {
-    turn->put(question, function, argument);
+  const bool is_posted = loop_->post([turn = shared_from_this(), question, function, make](Napi::Env) {
+    turn->put(question, function, make);
   });
   std::optional<Reply> reply;
-  if (is_posted) reply = question->wait(deadline_, must_stop);
+  if (is_posted) reply = question->wait(until, must_stop);
   const std::scoped_lock lock(mutex_);
   question_.reset();
   return reply;

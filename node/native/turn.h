@@ -44,8 +44,8 @@ class Turn : public std::enable_shared_from_this<Turn> {
         waits_(options.waits),
         wall_(options.wall) {}
 
-  // On the thread of the turn: its report as JSON.
-  std::string run(const std::function<Report(Session&)>& act);
+  // On the thread of the turn.
+  Report run(const std::function<Report(Session&)>& act);
 
   void stop();
   // For some seconds.
@@ -57,11 +57,21 @@ class Turn : public std::enable_shared_from_this<Turn> {
   // What a function of the host's (src/sources.ts) replies; nothing where it failed, or the turn was stopped. `must_stop`, which may be
   // null, is asked meanwhile.
   struct Reply {
-    std::optional<double> number;
-    std::string bytes;
+    std::optional<double> number{};
+    std::string bytes{};
+    // Of src/agents.ts: an error's number, "" for none, and its text; else what was answered.
+    std::string code{}, text{};
+    std::vector<float> numbers{};
+    uint64_t tokens_in = 0, tokens_out = 0;
   };
   static std::optional<Reply> ask(const char* function, double argument,
                                   const std::function<bool()>* must_stop);
+  // Whether the turn that runs is on the loop's thread, where nothing that comes later is waited for.
+  static bool is_on_loop();
+  // The same with what `make` makes on the loop's thread, which may outlive the call; for no longer than until then.
+  using Make = std::function<Napi::Value(Napi::Env)>;
+  static std::optional<Reply> ask(const char* function, const Make& make,
+                                  std::chrono::steady_clock::time_point until);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -76,9 +86,9 @@ class Turn : public std::enable_shared_from_this<Turn> {
     void settle(std::optional<Reply> with);
     std::optional<Reply> wait(Clock::time_point deadline, const std::function<bool()>* must_stop);
   };
-  void put(const std::shared_ptr<Question>& question, const char* function, double argument);
-  std::optional<Reply> ask_here(const char* function, double argument);
-  std::optional<Reply> ask_by_loop(const char* function, double argument,
+  void put(const std::shared_ptr<Question>& question, const char* function, const Make& make);
+  std::optional<Reply> ask_here(const char* function, const Make& make);
+  std::optional<Reply> ask_by_loop(const char* function, const Make& make, Clock::time_point until,
                                    const std::function<bool()>* must_stop);
 
   // Answers that come from another thread.

@@ -9,9 +9,9 @@ import { accessSync, constants, mkdirSync, mkdtempSync, rmSync, statSync, writeF
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { MembraneError } from './errors.js'
-import type { Registry } from './functions.js'
+import type { Inputs, Registry } from './functions.js'
 import { checkOptions } from './settings.js'
-import { sessionStub, Stubs } from './stubs.js'
+import { sessionStub, Stubs, typesOfInputs } from './stubs.js'
 import { milliseconds, type Duration, type Result } from './types.js'
 
 /** How the types of a cell are checked, for Session's option `typeCheck`; true is this with nothing said. */
@@ -69,14 +69,30 @@ export class Cells {
     return new Cells(isTexts && lengthOf(value) <= mostHistory ? value : [])
   }
 
-  /** Of a cell that did not run to its end, names that it defined may be there. */
-  with(code: string, { outcome, error, exitCode }: Result): Cells {
-    if (!['ok', 'raised', 'waiting'].includes(outcome) || syntaxErrors.includes(error?.code ?? '')) return this
+  /** Of the inputs of a turn: they are as what a cell has set, which a later one may set to something else. */
+  withInputs(inputs: Inputs): Cells {
+    const types = typesOfInputs(inputs)
+    if (!types.length) return this
+    const lines = ['class _MembraneInputs:', '    import datetime, decimal, uuid', '    from typing import Any']
+    lines.push(...types.map(([, kind], number) => `    _${number}: ${kind}`))
+    lines.push(...types.map(([name], number) => `${name} = _MembraneInputs._${number}`), 'del _MembraneInputs')
+    return this.#withText(lines.join('\n'))
+  }
+
+  /** Of a cell that did not run to its end, names that it defined may be there. inputs: of its turn. */
+  with(code: string, { outcome, error, exitCode }: Result, inputs: Inputs = []): Cells {
+    if (!['ok', 'raised', 'waiting'].includes(outcome)) return this
+    const before = this.withInputs(inputs)
+    if (syntaxErrors.includes(error?.code ?? '')) return before
     const ended = outcome === 'ok' && exitCode === undefined
     const indented = linesOf(code)
       .split('\n')
       .map((line) => `    ${line}\n`)
     const text = ended ? linesOf(code) : `try:\n    pass\n${indented.join('')}except BaseException:\n    pass`
+    return before.#withText(text)
+  }
+
+  #withText(text: string): Cells {
     const texts = [...this.texts, text]
     while (lengthOf(texts) > mostHistory) texts.shift()
     return new Cells(texts)

@@ -108,6 +108,8 @@ export interface HostType extends Members {
   readonly doc?: string
 }
 
+/** names, and values as JSON */
+export type Inputs = readonly (readonly [string, string])[]
 /** name, arguments and keywords as JSON, id of the object or "" */
 export type WireCall = [string, string, string, string]
 /** kind, value as JSON, type and message of an error */
@@ -186,7 +188,7 @@ export interface ObjectCounts {
 export class Registry {
   readonly words: FunctionWords[] = []
   readonly modules: (readonly [string, string])[] = []
-  inputs: readonly (readonly [string, string])[]
+  inputs: Inputs
   #gate: Gate | undefined
   #hasWarned = false
   readonly #signatures = new Map<string, Signature | undefined>() // by their texts
@@ -216,7 +218,7 @@ export class Registry {
       this.#classes.set(each.type, each)
       this.#describe(each.type.name, each, each.type.prototype as object, each.doc)
     }
-    this.inputs = Object.entries(options.inputs ?? {}).map(([name, value]) => [name, this.toJson(value)])
+    this.inputs = this.inputsOf(options.inputs)
     this.#ofInputs = this.#lastId
   }
 
@@ -266,6 +268,12 @@ export class Registry {
 
   toJson(value: unknown): string {
     return JSON.stringify(toWire(value, (each) => this.#referenceTo(each)))
+  }
+
+  inputsOf(inputs: Readonly<Record<string, unknown>> | undefined): Inputs {
+    if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)))
+      throw new TypeError(`inputs are an object of names and their values, not ${inputs === null ? 'null' : Array.isArray(inputs) ? 'an array' : typeof inputs}`)
+    return Object.entries(inputs ?? {}).map(([name, value]) => [name, this.toJson(value)])
   }
 
   #ofJson(text: string): unknown {

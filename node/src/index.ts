@@ -1,6 +1,22 @@
 // Sandboxes for programs that a language model writes.
 
 export {
+  Flows,
+  Receipts,
+  type Agents,
+  type Approve,
+  type Ask,
+  type Complete,
+  type EgressQuestion,
+  type Embed,
+  type FlowReads,
+  type Model,
+  type ModelAnswer,
+  type ModelRequest,
+  type ReceiptsOptions,
+  type Waiting,
+} from './agents.js'
+export {
   BusyError,
   DeniedError,
   InvalidRequestError,

@@ -3,7 +3,8 @@
 import { createRequire } from 'node:module'
 import { MembraneError, NotFoundError } from './errors.js'
 import { inWordsOfSession } from './hints.js'
-import type { Answer, FunctionWords, TypeWords, WireCall } from './functions.js'
+import type { NativeAgentHost, NativeAgents, FlowReads } from './agents.js'
+import type { Answer, FunctionWords, Inputs, TypeWords, WireCall } from './functions.js'
 import type { NativeSourceHost, NativeSources } from './sources.js'
 
 export interface NativeCell {
@@ -14,10 +15,11 @@ export interface NativeCell {
   readonly declaresCalls: boolean
   readonly arguments: readonly string[]
   readonly input: string
+  readonly inputs: Inputs
 }
 
 /** Called by the turns of a session. */
-export interface NativeHost extends NativeSourceHost {
+export interface NativeHost extends NativeSourceHost, NativeAgentHost {
   readonly answer: (calls: WireCall[], waits: boolean, reply: (answers: readonly Answer[]) => void) => void
   readonly answerSync: (calls: WireCall[], waits: boolean) => readonly Answer[]
   readonly onStdout: ((text: string) => void) | undefined
@@ -34,18 +36,24 @@ export interface NativeOptions {
   readonly functions: readonly FunctionWords[]
   readonly types: readonly TypeWords[]
   readonly modules: readonly (readonly [string, string])[]
-  readonly inputs: readonly (readonly [string, string])[]
+  readonly inputs: Inputs
   readonly isolated: boolean
   readonly acceptedMissingWalls: readonly string[]
   readonly sources: NativeSources
+  readonly agents: NativeAgents
   readonly host: NativeHost
 }
 
-/** Where a turn gives a string, it is the report as JSON. */
+export interface NativeReport {
+  readonly json: string
+  readonly receipt?: string
+  readonly unsealed?: Error
+}
+
 export interface NativeSession {
-  run(cell: NativeCell, waits: boolean): Promise<string>
-  runSync(cell: NativeCell, waits: boolean): string
-  resume(answers: readonly Answer[]): Promise<string>
+  run(cell: NativeCell, waits: boolean): Promise<NativeReport>
+  runSync(cell: NativeCell, waits: boolean): NativeReport
+  resume(answers: readonly Answer[]): Promise<NativeReport>
   abandon(): void
   waitsFor(): WireCall[]
   fork(host: NativeHost): NativeSession
@@ -62,6 +70,13 @@ export interface NativeLanguage {
   readonly _language: never
 }
 
+export interface NativeFlows {
+  readonly _flows: never
+}
+export interface NativeReceipts {
+  readonly _receipts: never
+}
+
 export interface Native {
   readonly version: string
   openLanguage(name: string, onProgress: ((step: string) => void) | undefined): Promise<NativeLanguage>
@@ -69,6 +84,10 @@ export interface Native {
   nameOf(language: NativeLanguage): string
   create(language: NativeLanguage, options: NativeOptions): NativeSession
   load(language: NativeLanguage, options: NativeOptions, bytes: Uint8Array): NativeSession
+  newFlows(): NativeFlows
+  stateOfFlows(flows: NativeFlows): { readonly privateReads: FlowReads; readonly untrustedReads: FlowReads; readonly isClosed: boolean }
+  openReceipts(directory: string, keyFile: string, makesKey: boolean): NativeReceipts
+  problemOf(receipts: NativeReceipts): Error | undefined
 }
 
 let loaded: Native | undefined

@@ -166,9 +166,9 @@ export class Pool {
   }
 
   // One whose first turn finds its memory in place: the engine gives a new session the pages of one that just ended, as its language's
-  // image has them. Nothing of the other's turn is in it, which asks no clock or entropy of this program's.
+  // image has them. Nothing of the other's turn is in it, which asks no clock or entropy of this program's, and has no receipt.
   async #makeAhead(): Promise<Session> {
-    const { clock, entropy, ...options } = this.#options
+    const { clock, entropy, receipts: _, ...options } = this.#options
     const other = await Session.create(this.language, {
       ...options,
       ...(clock !== undefined && typeof clock !== 'function' && { clock }),

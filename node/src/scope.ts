@@ -12,6 +12,7 @@ const waitingFor = new AsyncLocalStorage<readonly Turn[]>()
 export class Scope {
   #resource: AsyncResource | undefined
   #turn: Turn | undefined
+  readonly #atLeave = new Set<() => void>()
 
   /** From here to leave(), that of the caller. */
   enter(): void {
@@ -23,6 +24,14 @@ export class Scope {
     this.#turn = undefined
     this.#resource?.emitDestroy()
     this.#resource = undefined
+    for (const act of this.#atLeave) act()
+    this.#atLeave.clear()
+  }
+
+  /** Is done at the turn's end, unless what is returned is called before. */
+  atLeave(act: () => void): () => void {
+    this.#atLeave.add(act)
+    return () => void this.#atLeave.delete(act)
   }
 
   /** Whether the session's turn waits for who asks: another turn of it would never begin. */

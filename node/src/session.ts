@@ -1,5 +1,6 @@
 // Sessions in this process: Python, JavaScript and other languages, turn by turn, behind the engine's wall.
 
+import { agentHostOf, agentOptions, nativeAgentsOf, type Agents, type Receipts } from './agents.js'
 import { Cells, Checker, type Text, type TypeCheck } from './check.js'
 import { MembraneError } from './errors.js'
 import {
@@ -9,11 +10,12 @@ import {
   type Functions,
   type Gate,
   type HostType,
+  type Inputs,
   type Modules,
   type Answer,
 } from './functions.js'
 import { inWordsOfSession } from './hints.js'
-import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeSession } from './native.js'
+import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeReport, type NativeSession } from './native.js'
 import { AtEnd, Scope, unlessAborted } from './scope.js'
 import { checkOptions } from './settings.js'
 import { nativeSourcesOf, sourceHostOf, sourceOptions, type Sources } from './sources.js'
@@ -22,7 +24,7 @@ import { opened as countOpened, turnBegins, type Operation, type TurnSpan } from
 import { milliseconds, Result, type Duration, type FileInfo, type Policy } from './types.js'
 
 /** What a session may do, and what its programs may call. */
-interface CommonOptions extends Sources {
+interface CommonOptions extends Sources, Agents {
   /** Grants, as docs/policy.md says: 'fs:read:./data'. Nothing without. */
   allow?: string | readonly string[]
   limits?: Readonly<Record<string, string | number>>
@@ -58,6 +60,11 @@ export interface LoadOptions extends CommonOptions {
 export interface SessionOptions extends CommonOptions {
   /** Names of the session's own, and their values. */
   inputs?: Readonly<Record<string, unknown>>
+  /**
+   * Where each turn is sealed (Result.receipt). Such a session has no functions, modules, types, inputs, clock, timezone, sleep or entropy
+   * of this program's, no forks, and no calls that wait.
+   */
+  receipts?: Receipts
   /** When nobody has used it for so long, it ends. */
   idleTimeout?: Duration
   /** It ends then. */
@@ -72,10 +79,17 @@ export interface RunOptions {
   /** sys.argv, process.argv */
   arguments?: readonly string[]
   stdin?: string
+  /**
+   * Variables by their names, which are set before the code runs, as by an assignment: they take the places of what the program has under
+   * these names, and stay. A name that is no variable's is an error of the result. A script has none.
+   */
+  inputs?: Readonly<Record<string, unknown>>
 }
 
 export interface StartOptions {
   name?: string
+  /** As of RunOptions; check() sets none of them. */
+  inputs?: Readonly<Record<string, unknown>>
   /** Stops the turn; the promise is rejected with the signal's reason then. */
   signal?: AbortSignal
 }
@@ -85,13 +99,13 @@ export class SessionOverError extends MembraneError {}
 
 const commonOptions = [
   ...['allow', 'limits', 'policy', 'functions', 'modules', 'types', 'gate', 'typeCheck'],
-  ...['onStdout', 'onStderr', 'isolated', 'acceptedMissingWalls', ...sourceOptions],
+  ...['onStdout', 'onStderr', 'isolated', 'acceptedMissingWalls', ...sourceOptions, ...agentOptions],
 ] as const
 const loadOptions = [...commonOptions, 'inputs'] as const
 /** @internal */
-export const sessionOptions = [...commonOptions, 'inputs', 'idleTimeout', 'lifetime'] as const
-const runOptions = ['name', 'script', 'arguments', 'stdin'] as const
-const startOptions = ['name', 'signal'] as const
+export const sessionOptions = [...commonOptions, 'inputs', 'receipts', 'idleTimeout', 'lifetime'] as const
+const runOptions = ['name', 'script', 'arguments', 'stdin', 'inputs'] as const
+const startOptions = ['name', 'inputs', 'signal'] as const
 
 // -- languages --------------------------------------------------------------------------------------------------------
 
@@ -150,7 +164,7 @@ function hostOf(registry: Registry, options: CommonOptions, scope: Scope): Nativ
     answerSync: (calls, waits) => registry.answerSync(calls, waits),
   }
   return {
-    ...scope.awaited({ ...functions, ...sourceHostOf(options) }),
+    ...scope.awaited({ ...functions, ...sourceHostOf(options), ...agentHostOf(options, scope) }),
     ...scope.within({ onStdout: heard(options.onStdout), onStderr: heard(options.onStderr) }),
   }
 }
@@ -171,6 +185,7 @@ function nativeOptionsOf(registry: Registry, options: CommonOptions, scope: Scop
     isolated: options.isolated ?? false,
     acceptedMissingWalls: options.acceptedMissingWalls ?? [],
     sources: nativeSourcesOf(options),
+    agents: nativeAgentsOf(options),
     host: hostOf(registry, options, scope),
   }
 }
@@ -333,7 +348,7 @@ export class Session {
         session.#turn({ operation: 'resume', begin: (native) => native.resume(answers) }).then((result) => session.#endOf(result)),
       endByTime: (options) => session.#endByTime(options),
       hold: (place) => session.#hold(place),
-      warm: async () => void (await session.#use().run(cellOf('', {}), false)),
+      warm: async () => void (await session.#use().run(cellOf('', {}, []), false)),
       callOrThis: () => session.waiting ?? session,
     })
     madeSession = (made, native, hasBegun) => {
@@ -381,7 +396,7 @@ export class Session {
   /** Runs a turn to its end. */
   async run(code: string, options: RunOptions & { signal?: AbortSignal } = {}): Promise<Result> {
     checkOptions('run', options, [...runOptions, 'signal'])
-    const cell = cellOf(code, options)
+    const cell = this.#cellOf(code, options)
     return this.#turn({ operation: 'run', begin: (native) => native.run(cell, false), text: cell }, options.signal)
   }
 
@@ -391,7 +406,7 @@ export class Session {
    */
   runSync(code: string, options: RunOptions = {}): Result {
     checkOptions('runSync', options, runOptions)
-    const cell = cellOf(code, options)
+    const cell = this.#cellOf(code, options)
     const native = this.#use()
     const span = turnBegins('run', this.language)
     return endedBy(span, () => {
@@ -413,7 +428,7 @@ export class Session {
    */
   async start(code: string, options: StartOptions = {}): Promise<Result | Call> {
     checkOptions('start', options, startOptions)
-    const cell = { ...cellOf(code, { name: options.name ?? '' }), declaresCalls: true }
+    const cell = { ...this.#cellOf(code, options), declaresCalls: true }
     return this.#endOf(await this.#turn({ operation: 'start', begin: (native) => native.run(cell, true), text: cell }, options.signal))
   }
 
@@ -427,7 +442,7 @@ export class Session {
   get waiting(): Call | undefined {
     const waiting = translated(() => this.#use().waitsFor())
     if (!waiting.length) return undefined
-    const soFar = this.#soFar ?? resultOf('{"outcome":"waiting"}')
+    const soFar = this.#soFar ?? resultOf({ json: '{"outcome":"waiting"}' })
     return new Call(this, waiting.map((each) => this.#made.registry.callOf(each)), soFar)
   }
 
@@ -437,7 +452,7 @@ export class Session {
    */
   async check(code: string, options: StartOptions = {}): Promise<Result> {
     checkOptions('check', options, startOptions)
-    const cell = { ...cellOf(code, { name: options.name ?? '' }), onlyChecks: true }
+    const cell = { ...this.#cellOf(code, options), onlyChecks: true }
     const { checker } = this.#made
     const types = async (result: Result): Promise<Result> => {
       const report = result.ok && checker ? await checker.check(this.#textOf(cell)) : undefined
@@ -537,14 +552,18 @@ export class Session {
     return this.#made.checker?.beforeRuns ? this.#textOf(cell) : undefined
   }
 
-  #textOf({ code, isScript, declaresCalls }: NativeCell): Text {
+  #textOf({ code, isScript, declaresCalls, inputs }: NativeCell): Text {
     const namesLike = (start: string): string[] => this.#useInTurn().complete(start)
-    return { code, cells: isScript ? undefined : this.#cells, namesLike: isScript ? () => [] : namesLike, callsMayWait: declaresCalls }
+    return { code, cells: isScript ? undefined : this.#cells.withInputs(inputs), namesLike: isScript ? () => [] : namesLike, callsMayWait: declaresCalls }
+  }
+
+  #cellOf(code: string, options: RunOptions): NativeCell {
+    return cellOf(code, options, this.#made.registry.inputsOf(options.inputs))
   }
 
   // Later cells are checked with it.
-  #keep({ code, isScript }: NativeCell, result: Result): void {
-    if (this.#made.checker && !isScript) this.#cells = this.#cells.with(code, result)
+  #keep({ code, isScript, inputs }: NativeCell, result: Result): void {
+    if (this.#made.checker && !isScript) this.#cells = this.#cells.with(code, result, inputs)
   }
 
   // -- branches and bytes
@@ -645,7 +664,7 @@ export class Session {
 interface Turn {
   /** In traces and metrics; undefined: it is in none. */
   readonly operation?: Operation
-  readonly begin: (native: NativeSession) => Promise<string>
+  readonly begin: (native: NativeSession) => Promise<NativeReport>
   /** Whose types are checked before, and which later ones are checked with. */
   readonly text?: NativeCell
   readonly then?: (result: Result) => Promise<Result>
@@ -685,7 +704,7 @@ function stopperOf(cancel: () => void, signal: AbortSignal | undefined): { end()
   }
 }
 
-function cellOf(code: string, options: RunOptions): NativeCell {
+function cellOf(code: string, options: RunOptions, inputs: Inputs): NativeCell {
   if (typeof code !== 'string') throw new TypeError(`code is a string, not ${typeof code}`)
   return {
     code,
@@ -695,15 +714,17 @@ function cellOf(code: string, options: RunOptions): NativeCell {
     declaresCalls: false,
     arguments: options.arguments ?? [],
     input: options.stdin ?? '',
+    inputs,
   }
 }
 
 type Report = ConstructorParameters<typeof Result>[0]
 
 // In words of this package.
-function resultOf(json: string): Result {
+function resultOf({ json, receipt, unsealed }: NativeReport): Result {
   const report = JSON.parse(json) as Report
-  return new Result({ ...report, ...(report.error && { error: errorOf(report.error) }), ...grantsOf(report['host_calls']) })
+  const sealed = { receipt, unsealed: asOurs(unsealed) as MembraneError | undefined }
+  return new Result({ ...report, ...(report.error && { error: errorOf(report.error) }), ...grantsOf(report['host_calls']) }, sealed)
 }
 
 function errorOf(error: NonNullable<Report['error']>): NonNullable<Report['error']> {
@@ -777,7 +798,7 @@ export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Sessio
   const of = openedSync(head.language)
   const made = madeOf(head.language, of, options, registry, Cells.ofJson(head.cells))
   const hasInputs = head.begun !== false
-  const how = { ...nativeOptionsOf(registry, options, made.scope), ...(hasInputs && { inputs: [] }) }
+  const how = nativeOptionsOf(registry, options, made.scope)
   const session = madeSession(made, translated(() => native.load(of, how, content)), hasInputs)
   try {
     return internals(session).callOrThis()

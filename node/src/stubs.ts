@@ -1,7 +1,7 @@
 // What a session's programs are given, as the text of Python stubs: for type checkers, and for a model's prompt.
 // The same as python/membrane/_stubs.py makes of Python's own functions.
 
-import { Registry, type Functions, type FunctionWords, type HostType, type Modules, type TypeWords } from './functions.js'
+import { Registry, type Functions, type FunctionWords, type HostType, type Inputs, type Modules, type TypeWords } from './functions.js'
 import { checkOptions } from './settings.js'
 import { partsOf, placesOf } from './signatures.js'
 
@@ -32,9 +32,7 @@ export class Stubs {
 
   constructor(registry: Registry) {
     const types = registry.types.map((each) => this.#type(each))
-    const inputs = registry.inputs
-      .filter(([name]) => isName(name))
-      .map(([name, json]) => `${name}: ${typeOfWire(JSON.parse(json), 0)}\n`)
+    const inputs = typesOfInputs(registry.inputs).map(([name, kind]) => `${name}: ${kind}\n`)
     this.#typesAlone = types.join('\n')
     this.files.set(sessionStub, [...types, ...this.#functions('', registry), ...inputs].join('\n'))
     for (const [module, doc] of registry.modules) {
@@ -119,6 +117,11 @@ function parameterOf(text: string): string | undefined {
 }
 
 // -- inputs -----------------------------------------------------------------------------------------------------------
+
+/** The type of each input, as source; of those that have names of variables. */
+export function typesOfInputs(inputs: Inputs): readonly (readonly [string, string])[] {
+  return inputs.filter(([name]) => isName(name)).map(([name, json]) => [name, typeOfWire(JSON.parse(json), 0)])
+}
 
 function typeOfWire(value: unknown, depth: number): string {
   if (value === null) return 'None'

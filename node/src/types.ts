@@ -237,8 +237,12 @@ export class Result {
   readonly execId: string
   /** Everything, as the service gives it (docs/report.schema.json). */
   readonly report: Readonly<Record<string, unknown>>
+  /** Of a session with receipts: the file of this turn's. */
+  readonly receipt: string | undefined
+  /** The same: why it ran and has none. */
+  readonly unsealed: MembraneError | undefined
 
-  constructor(report: ReportJson) {
+  constructor(report: ReportJson, sealed: { receipt?: string | undefined; unsealed?: MembraneError | undefined } = {}) {
     this.outcome = report.outcome
     this.text = report.result ?? ''
     this.stdout = report.stdout ?? ''
@@ -250,6 +254,8 @@ export class Result {
     this.fuelUsed = report.fuel_used ?? 0
     this.execId = report.exec_id ?? ''
     this.report = report
+    this.receipt = sealed.receipt
+    this.unsealed = sealed.unsealed
     const why =
       report.error ??
       (report.exit_code ? { code: 'exit', message: `the program ended itself with exit code ${report.exit_code}` } : undefined)

@@ -11,8 +11,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
 
 const program = `
-import { Call, HostObject, LATER, load, Pool, Session, stubs } from 'membrane'
-import type { Finding, Gate, PoolOptions, Result, TakeOptions, TypeCheck } from 'membrane'
+import { Call, Flows, HostObject, LATER, load, Pool, Receipts, Session, stubs } from 'membrane'
+import type { Approve, Ask, Finding, Model, ModelRequest, Gate, PoolOptions, Result, SessionOptions, TakeOptions, TypeCheck } from 'membrane'
 
 const typeCheck: TypeCheck = { checker: '/usr/bin/ty', timeout: '5s', beforeRuns: false, paths: [], stubs: { a: '' } }
 const options: PoolOptions = { size: 1, maxSessions: 2, typeCheck, idleTimeout: '1m', functions: { price: (item: string) => item.length } }
@@ -27,11 +27,22 @@ const text: string = stubs({ inputs: { account } }) + session.stubs() + new Host
 const gate: Gate = async ({ args, named }) => (named?.['to'] === 'Ada' || args.length > 0 ? LATER : false)
 const loaded: Call | Session = load(session.dump(), { gate, inputs: { account } })
 const waits: Call | undefined = loaded instanceof Session ? loaded.waiting : loaded
+const approve: Approve = async ({ privateReads, signal }) => privateReads.first.length < 3 && !signal.aborted
+const model: Model = { complete: async ({ prompt, maxTokens }: ModelRequest) => ({ text: prompt, tokensOut: maxTokens }), embed: (text) => [text.length] }
+const ask: Ask = (question, { timeoutMs }) => question + timeoutMs.toFixed()
+const flows = new Flows()
+const sealed: SessionOptions = { approve, flows, model, ask, receipts: new Receipts('/tmp/receipts', { makesKey: true }) }
+const receipt: string | undefined = (await (await Session.create('js', sealed)).run('1')).receipt
+console.log(receipt, flows.isClosed, flows.untrustedReads.more.toFixed())
 console.log(waits?.named, found[0]?.line.toFixed(), name, text, pool.counts().waiting.toFixed())
 // @ts-expect-error: no such option
 await Pool.create('python', { patience: 1 })
 // @ts-expect-error: a gate gives no text
 await Session.create('python', { gate: () => 'yes' })
+// @ts-expect-error: approve gives no text
+await Session.create('python', { approve: () => 'yes' })
+// @ts-expect-error: what is sealed is not loaded
+load(new Uint8Array(), { receipts: new Receipts('/tmp/receipts') })
 // @ts-expect-error: no function
 await Session.create('python', { functions: { f: 5 } })
 `

@@ -1,32 +1,32 @@
-"""Runs on the host: brings wheels by the user's own pip, looks at them, and unpacks them. No code of a package runs.
+"""Runs on the host: downloads wheels with the user's own pip, checks them, and unpacks them. No code of a package runs.
 
     python3 -c WHEELS_PY DIRECTORY
 
-DIRECTORY has request.json, and is given result.json and the folder tree:
+DIRECTORY has request.json; this program adds result.json and the directory tree:
 
     {"asked": [{"name": "rich", "version": "13.7.1"}], "pins": ["idna==3.7"], "python": "3.15", "library": "stdlib.zip",
-     "own": {"requests": "2.32.0"}}                           names, to be resolved
+     "own": {"requests": "2.32.0"}}                           names to resolve
     {"locked": [{"name":…, "version":…, "sha256":…}], …}      the files of a lock
     {"packages": [{"name":…, "version":…, "file":…, "sha256":…}], "built_in": [{"name":…, "version":…}],
      "older": [{"name":…, "version":…, "newest":…, "lacks": "pydantic-core"}]}
     {"error": {"code": "invalid_input", "message":…, "hint":…}}    code: of base/result.h
 
-pip is given wheels only, of pure Python. What is built into the guest's Python stands among them as empty wheels of the
-version that is there, so that pip counts on it and brings nothing in its place. Markers (`; python_version < "3.13"`)
-are those of the guest. Starting a process is refused from the first line on, except for the keyring that pip asks for
-passwords: whatever pip would build, it cannot.
+pip may use only pure Python wheels. Packages built into the guest's Python are given to it as empty wheels of their
+version, so that pip finds them and downloads nothing in their place. Markers (`; python_version < "3.13"`) are
+evaluated for the guest. Starting a process is refused from the first line on, except for the keyring that pip asks for
+passwords, so pip cannot build anything.
 """
 
 import sys
 
-sys.path[:] = [entry for entry in sys.path if entry]  # not the working directory: a program may write there
+sys.path[:] = [entry for entry in sys.path if entry]  # without the working directory: a program may write there
 
 
 def _refuse_processes(event, arguments):
     if event in ("os.fork", "os.forkpty", "os.exec", "os.spawn", "os.system"):
         raise PermissionError("packages are unpacked here, and not built")
     if event in ("subprocess.Popen", "os.posix_spawn"):
-        program = arguments[0] or arguments[1][0]  # Popen names it here when it is not the first argument
+        program = arguments[0] or arguments[1][0]  # Popen passes the program here when it is not the first argument
         if str(program).replace("\\", "/").rpartition("/")[2] != "keyring":
             raise PermissionError("packages are unpacked here, and not built")
 
@@ -49,22 +49,22 @@ import zlib
 
 try:
     import resource
-except ImportError:  # only bounds are lost that the caller has, too
+except ImportError:  # only limits that the caller enforces as well are lost
     resource = None
 
 MOST_FILES = 50_000
-MOST_BYTES = 512 << 20  # of all wheels, unpacked
+MOST_BYTES = 512 << 20  # unpacked, for all wheels
 MOST_WHEEL_BYTES = 256 << 20
 MOST_METADATA_BYTES = 16 << 20
 MOST_WHEELS = 500
 WHEEL = re.compile(r"([A-Za-z0-9._]+)-([A-Za-z0-9.!+_]+)(-[0-9][A-Za-z0-9_.]*)?-[a-z0-9.]+-none-any\.whl")
 NATIVE = re.compile(r"\.(so|pyd|dylib)(\.[0-9]+)*$")
-# What the guest's Python says of itself, as far as markers ask.
+# The guest Python's environment, as far as markers use it.
 GUEST = {"implementation_name": "cpython", "os_name": "posix", "platform_machine": "wasm32",
          "platform_python_implementation": "CPython", "platform_release": "0.0.0", "platform_system": "wasi",
          "platform_version": "0.0.0", "sys_platform": "wasi"}
-HARMFUL = "Do without this package: it is made to do harm, or is broken."
-PURE = "Ask for a package that is pure Python."
+HARMFUL = "Do not use this package: it is malicious or broken."
+PURE = "Request a package that is pure Python."
 
 
 class Refused(Exception):
@@ -81,7 +81,7 @@ def normal(name):
 
 
 def built_in(library, own):
-    """Names and versions of the distributions in the guest's library, an archive, and of Membrane's own."""
+    """Names and versions of the distributions in the archive of the guest's library, and of Membrane's own."""
     found = {normal(name): version for name, version in own.items()}
     if library:
         with zipfile.ZipFile(library) as archive:
@@ -98,15 +98,15 @@ def is_version(wanted, there):
 
 
 def separate(asked, there):
-    """Those that pip is to bring, and those that are there already."""
+    """The packages that pip should download, and those that are built in."""
     wanted, have = [], []
     for package in asked:
         name, version = package["name"], package.get("version", "")
         if name not in there:
             wanted.append(f"{name}=={version}" if version else name)
         elif version and not is_version(version, there[name]):
-            raise Refused(f"{name} {version} is asked for, and {name} {there[name]} is built in",
-                          f"Ask for {name} without a version: the one that is built in cannot be replaced.",
+            raise Refused(f"{name} {version} is requested, but {name} {there[name]} is built in",
+                          f"Request {name} without a version: the one that is built in cannot be replaced.",
                           "invalid_argument")
         else:
             have.append({"name": name, "version": there[name]})
@@ -127,7 +127,7 @@ def write_empty_wheels(folder, there):
 
 
 def use_markers_of_guest(python):
-    """Where this pip evaluates markers as the library `packaging` does; elsewhere they are those of this machine."""
+    """Makes pip evaluate markers for the guest if it uses `packaging`; otherwise they apply to this machine."""
     with contextlib.suppress(ImportError, AttributeError):
         from pip._vendor.packaging import markers
         here = markers.default_environment()
@@ -137,7 +137,7 @@ def use_markers_of_guest(python):
 
 
 def run_pip(arguments):
-    """Its exit code, and what it printed."""
+    """Runs pip; returns its exit code and its output."""
     said = io.StringIO()
     sys.argv = ["pip", *arguments]
     code = 0
@@ -165,20 +165,20 @@ def complaint(said):
 
 def explain_failure(said):
     if re.search(r"[Nn]o matching distribution|ResolutionImpossible|conflicting dependencies", said):
-        return ("Check the name and the version. Only wheels of pure Python are taken: a package that is native code, or "
+        return ("Check the name and the version. Only pure Python wheels are accepted: a package that is native code, or "
                 "that needs one, does not run here.")
     if re.search(r"HASHES|hash", said):
-        return "The registry has another file than the lock. If that is meant, remove the lock to resolve all again."
-    return "pip uses your own configuration (index, proxy, certificates): look whether pip download works by itself."
+        return "The registry has another file than the lock. If that is intended, remove the lock to resolve all again."
+    return "pip uses your own configuration (index, proxy, certificates): check whether pip download works by itself."
 
 
 def resolving(folder):
-    """What pip is to count on while it chooses versions; bring() writes both."""
+    """Options for pip: the built-in packages and the pins that it must respect; bring() writes both."""
     return ["--find-links", os.path.join(folder, "built-in"), "--constraint", os.path.join(folder, "constraints.txt")]
 
 
 def bring(request, folder, there):
-    """Downloads what is asked for, or locked, to a folder, and gives the built-in packages that were asked for."""
+    """Downloads the requested or locked packages to a directory, and returns the requested ones that are built in."""
     wheels = os.path.join(folder, "wheels")
     if "locked" in request:
         have, arguments = [], ["--no-deps", "--require-hashes", "--requirement", os.path.join(folder, "locked.txt")]
@@ -199,12 +199,12 @@ def bring(request, folder, there):
         arguments = [*resolving(folder), "--", *wanted]
     code, said = download(["--quiet", *arguments], request["python"], wheels)
     if code != 0:
-        raise Refused("pip brings no such packages: " + complaint(said), explain_failure(said), "unavailable")
+        raise Refused("pip did not find the packages: " + complaint(said), explain_failure(said), "unavailable")
     return wheels, have
 
 
 def newest_of(names, request, folder):
-    """The newest version of each that is pure Python itself, whatever it needs; {} when pip finds none."""
+    """The newest pure Python version of each package, whatever its dependencies are; {} when pip finds none."""
     to = os.path.join(folder, "newest")
     code, _ = download(["--quiet", "--no-deps", "--", *names], request["python"], to)
     matches = [WHEEL.fullmatch(file) for file in os.listdir(to)] if code == 0 else []
@@ -212,7 +212,7 @@ def newest_of(names, request, folder):
 
 
 def find_older(request, folder, packages):
-    """Packages of which pip took an older version, since what the newest one needs is not there in pure Python."""
+    """Packages of which pip chose an older version, because the newest one has a dependency that is not pure Python."""
     taken = {package["name"]: package["version"] for package in packages}
     free = [each["name"] for each in request["asked"] if not each.get("version") and normal(each["name"]) in taken]
     older = []
@@ -226,7 +226,7 @@ def find_older(request, folder, packages):
 
 
 def lacking(said):
-    """The package that pip did not find; "" when it does not say so."""
+    """The package that pip did not find; "" if its output names none."""
     found = re.findall(r"(?:No matching distribution found for| depends on) ([A-Za-z0-9._-]+)", said)
     return found[-1] if found else ""
 
@@ -235,7 +235,7 @@ def lacking(said):
 
 
 class Tree:
-    """What is unpacked, and how much more may be."""
+    """The unpacked files, and the remaining budget for more."""
 
     def __init__(self, root):
         self.root, self.files, self.bytes = root, MOST_FILES, MOST_BYTES
@@ -246,17 +246,17 @@ class Tree:
         self.bytes -= size
         if self.files < 0 or self.bytes < 0:
             raise Refused(f"{wheel} is too large: all packages together have at most {MOST_FILES} files and "
-                          f"{MOST_BYTES >> 20} MiB", "Ask for fewer packages.")
+                          f"{MOST_BYTES >> 20} MiB", "Request fewer packages.")
 
     def write(self, path, data):
         place = os.path.join(self.root, *path.split("/"))
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(place, "wb") as file:  # nothing below the root is a link
+        with open(place, "wb") as file:  # no directory below the root is a link
             file.write(data)
 
 
 def check_name(wheel, info):
-    """Refuses what is no plain file at a plain place."""
+    """Refuses anything but a regular file at a plain path."""
     name = info.filename
     parts = name.split("/")
     if (not name or name.startswith("/") or "\\" in name or "\0" in name or "\n" in name or len(name) > 1024
@@ -272,7 +272,7 @@ def check_name(wheel, info):
 
 
 def place_of(name):
-    """Where a wheel's file goes; None for what programs do not import, and for bytecode, which is made inside."""
+    """Where a wheel's file goes; None for bytecode, which is compiled inside, and for files that are never imported."""
     if name.endswith(".pyc"):
         return None
     top, _, rest = name.partition("/")
@@ -283,10 +283,10 @@ def place_of(name):
 
 
 def read_record(wheel, archive, names):
-    """What the wheel says of its files: path -> (SHA-256, size)."""
+    """The RECORD of the wheel: path -> (SHA-256, size)."""
     records = [name for name in names if re.fullmatch(r"[^/]+\.dist-info/RECORD", name)]
     if len(records) != 1 or archive.getinfo(records[0]).file_size > MOST_METADATA_BYTES:
-        raise Refused(f"{wheel} is no wheel: it has no RECORD of its files")
+        raise Refused(f"{wheel} is not a wheel: it has no RECORD of its files")
     said = {}
     for row in csv.reader(io.StringIO(archive.read(records[0]).decode())):
         if len(row) == 3 and row[1]:
@@ -296,21 +296,21 @@ def read_record(wheel, archive, names):
     signatures = {records[0], records[0] + ".jws", records[0] + ".p7s"}
     different = sorted((names - said.keys() - signatures) | (said.keys() - names))
     if different:
-        raise Refused(f"{wheel} does not have the files that its RECORD says: {different[0]!r}")
+        raise Refused(f"{wheel} does not have the files listed in its RECORD: {different[0]!r}")
     return said
 
 
 def check_needs(wheel, archive, names):
-    """Refuses a wheel that needs another one by its address: that could be a file of this machine. Read as pip does."""
+    """Refuses a wheel that needs another one by URL, which could be a file of this machine. Parses as pip does."""
     for name in names:
         if not re.fullmatch(r"[^/]+\.dist-info/METADATA", name, re.IGNORECASE):
             continue
         if archive.getinfo(name).file_size > MOST_METADATA_BYTES:
-            raise Refused(f"{wheel} says too much of itself: {name[:200]!r}")
+            raise Refused(f"{wheel} has too much metadata: {name[:200]!r}")
         for need in email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", []):
             if "@" in str(need):
-                raise Refused(f"{wheel} needs a package by its address: {str(need).strip()[:200]!r}",
-                              "Packages come from the registry, by their names: ask for another version.")
+                raise Refused(f"{wheel} needs a package by URL: {str(need).strip()[:200]!r}",
+                              "Packages come from the registry, by name: request another version.")
 
 
 def unpack(path, tree):
@@ -329,10 +329,10 @@ def unpack(path, tree):
         for info in infos:
             tree.spend(wheel, info.file_size)
             with archive.open(info) as file:
-                data = file.read(info.file_size + 1)  # not more than it says: that much is paid for
+                data = file.read(info.file_size + 1)  # bounded: info.file_size has been counted
             expected = said.get(info.filename)
             if len(data) != info.file_size or expected and hashlib.sha256(data).digest() != expected[0]:
-                raise Refused(f"{wheel} has another {info.filename} than its RECORD says")
+                raise Refused(f"{wheel} has a {info.filename} that does not match its RECORD")
             place = place_of(info.filename)
             if place:
                 tree.write(place, data)
@@ -342,11 +342,11 @@ def unpack_all(wheels, tree, there):
     packages = []
     files = sorted(os.listdir(wheels))
     if len(files) > MOST_WHEELS:
-        raise Refused(f"more than {MOST_WHEELS} packages are needed", "Ask for fewer packages.")
+        raise Refused(f"more than {MOST_WHEELS} packages are needed", "Request fewer packages.")
     for file in files:
         match = WHEEL.fullmatch(file)
         if not match:
-            raise Refused(f"{file[:200]} is no wheel of pure Python", PURE, "unsupported")
+            raise Refused(f"{file[:200]} is not a pure Python wheel", PURE, "unsupported")
         if normal(match[1]) in there:
             continue
         path = os.path.join(wheels, file)
@@ -355,7 +355,7 @@ def unpack_all(wheels, tree, there):
         try:
             unpack(path, tree)
         except (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, csv.Error, zlib.error) as error:
-            raise Refused(f"{file} cannot be unpacked: {error}", "The file is damaged, or no wheel.") from None
+            raise Refused(f"{file} cannot be unpacked: {error}", "The file is damaged or is not a wheel.") from None
         packages.append({"name": normal(match[1]), "version": match[2], "file": file, "sha256": digest})
     return packages
 

@@ -14,6 +14,7 @@ same in this process, with functions of this program:
         print(session.run("price('tea') * 2").text)
 """
 
+from ._agents import EgressQuestion, FlowReads, Flows, Model, ModelAnswer, ModelRequest, Receipts
 from ._async import (
     AsyncApprovals,
     AsyncContexts,
@@ -101,6 +102,13 @@ __all__ = [
     "Context",
     "Contexts",
     "DeniedError",
+    "EgressQuestion",
+    "FlowReads",
+    "Flows",
+    "Model",
+    "ModelAnswer",
+    "ModelRequest",
+    "Receipts",
     "Duration",
     "Event",
     "Exec",

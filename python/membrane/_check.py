@@ -19,6 +19,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import MembraneError
@@ -68,14 +69,29 @@ class Cells:
     def __init__(self, texts: Tuple[str, ...] = ()) -> None:
         self.texts = texts
 
-    def with_cell(self, code: str, report: Mapping[str, Any]) -> Cells:
-        """Of a cell that did not run to its end, names that it defined may be there."""
-        error = report.get("error", {}).get("code")
-        if report["outcome"] not in ("ok", "raised", "waiting") or error in ("SyntaxError", "IndentationError", "TabError"):
+    def with_inputs(self, kinds: Mapping[str, str]) -> Cells:
+        """Of the inputs of a turn, by their types as source: they are as what a cell has set, which a later one may set to something else."""
+        if not kinds:
             return self
+        lines = ["class _MembraneInputs:", "    import datetime, decimal, uuid", "    from typing import Any"]
+        lines += [f"    _{number}: {kind}" for number, kind in enumerate(kinds.values())]
+        lines += [f"{name} = _MembraneInputs._{number}" for number, name in enumerate(kinds)]
+        return self._with("\n".join([*lines, "del _MembraneInputs"]))
+
+    def with_cell(self, code: str, report: Mapping[str, Any], kinds: Mapping[str, str] = MappingProxyType({})) -> Cells:
+        """Of a cell that did not run to its end, names that it defined may be there. kinds: of the inputs of its turn."""
+        error = report.get("error", {}).get("code")
+        if report["outcome"] not in ("ok", "raised", "waiting"):
+            return self
+        before = self.with_inputs(kinds)
+        if error in ("SyntaxError", "IndentationError", "TabError"):
+            return before
         text = _lines_of(code)
         if report["outcome"] != "ok" or "exit_code" in report:
             text = "try:\n    pass\n" + "".join(f"    {line}\n" for line in text.split("\n")) + "except BaseException:\n    pass"
+        return before._with(text)
+
+    def _with(self, text: str) -> Cells:
         texts = [*self.texts, text]
         while sum(map(len, texts)) > _MOST_HISTORY:
             texts.pop(0)
@@ -101,7 +117,7 @@ class Checker:
                 raise MembraneError(f"{module!r} is no name of a module", code="invalid_argument", hint="Write it as pkg.module.")
         self._ty = _find_ty()
         self._registry = registry
-        self._input_types = types_of_inputs(registry)
+        self._input_types = types_of_inputs(registry.inputs)
         self._lock = threading.Lock()
         self._process: Optional["subprocess.Popen[bytes]"] = None
         self._is_checking = self._is_cancelled = False

@@ -13,13 +13,14 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _telemetry
+from ._agents import Agents, Approve, Ask, Complete, Flows, Model, Receipts, error_of
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, wait_running, whole
 from ._hints import in_words_of_session
 from ._options import LoadOptions, PolicyLike, SessionOptions, check_language, only_known
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
-from ._stubs import Stubs
+from ._stubs import Stubs, types_of_inputs
 from ._types import FileInfo, Result
 
 if TYPE_CHECKING:
@@ -262,6 +263,11 @@ class Session:
     as "+02:00", a ZoneInfo. sleep: "virtual", which lets the clock move on at once, "real", or a function of seconds, which may be
     a coroutine. entropy: "real", a seed (an int or bytes), or a function of a number of bytes.
 
+    approve: is asked an EgressQuestion before something leaves that needs a yes (egress = "ask" of the policy's [trifecta]): True is a yes, and all else is a no, None where nobody
+    is there to ask. flows: what was read, shared with other sessions. model: answers ai.complete, a function of a ModelRequest that gives a text or a ModelAnswer; with ai.embed a Model.
+    ask: answers agent.ask, a function of the question and of seconds. These may be coroutines; the policy grants and bounds what they answer. receipts: where each turn is sealed
+    (Result.receipt); such a session has no functions, modules, inputs, clock, timezone, sleep or entropy of this program's, no forks, and no start() with calls that wait.
+
     isolated: in a process of its own, behind walls (docs/walls.md); functions and listeners are called in this one, as without.
     accepted_missing_walls: names of walls ("user_namespace") that it may do without where the machine lacks them; else it is refused.
 
@@ -293,12 +299,18 @@ class Session:
         timezone: Zone = None,
         sleep: Sleep = None,
         entropy: Entropy = None,
+        approve: Optional[Approve] = None,
+        flows: Optional[Flows] = None,
+        model: Union[Model, Complete, None] = None,
+        ask: Optional[Ask] = None,
+        receipts: Optional[Receipts] = None,
         isolated: bool = False,
         accepted_missing_walls: Iterable[str] = (),
     ) -> None:
         check_language("Session()", language)
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
+        registry.agents = Agents(approve, flows, model, ask, receipts)
         opened = open_language(language)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._place = _place_of(isolated, accepted_missing_walls)
@@ -328,17 +340,18 @@ class Session:
         if how is not False:
             self._checker = Checker(how, open_language(self.language).name, self._registry)
 
-    def _options(self, *, tells_inputs: bool = True) -> Dict[str, Any]:
+    def _options(self) -> Dict[str, Any]:
         registry = self._registry
         return {
             "functions": registry.words,
             "types": registry.types,
             "modules": registry.modules,
-            "inputs": registry.inputs if tells_inputs else [],
-            "call": answer_running,
+            "inputs": registry.inputs,
+            "call": None if registry.agents.receipts is not None else answer_running,
             "on_stdout": self._on_stdout,
             "on_stderr": self._on_stderr,
             "sources": self._sources,
+            "agents": registry.agents.words(),
             **self._place,
         }
 
@@ -348,33 +361,49 @@ class Session:
     # -- turns
 
     def run(
-        self, code: str, *, name: str = "", script: bool = False, arguments: Sequence[str] = (), stdin: str = ""
+        self,
+        code: str,
+        *,
+        name: str = "",
+        script: bool = False,
+        arguments: Sequence[str] = (),
+        stdin: str = "",
+        inputs: Optional[Mapping[str, Any]] = None,
     ) -> Result:
-        """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv."""
+        """Runs a turn to its end. name: for tracebacks; script: a whole program, which leaves no names; arguments: sys.argv.
+
+        inputs: variables by their names, which are set before the code runs, as by an assignment: they take the places of what the program
+        has under these names, and stay. A TypeError for a value that cannot pass; a name that is no variable's is an error of the result.
+        A script has none."""
         _check_code(code)
         words = _check_words(name, arguments, stdin)
         with self._use() as native:
+            given = self._registry.inputs_of(inputs)
             self._registry.waits = False
             return self._turn(
                 "run",
-                lambda: native.run(code, name, bool(script), False, words, stdin, False),
-                lambda: self._refused(code, is_script=script),
+                lambda: native.run(code, name, bool(script), False, words, stdin, False, given),
+                lambda: self._refused(code, given, is_script=script),
                 "" if script else code,
+                given,
             )
 
-    def start(self, code: str, *, name: str = "") -> Union[Result, Call]:
+    def start(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Union[Result, Call]:
         """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
-        nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process."""
+        nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process.
+        inputs: as of run()."""
         _check_code(code)
         _check_words(name)
         with self._use() as native:
+            given = self._registry.inputs_of(inputs)
             self._registry.waits = True
             return self._end_of(
                 self._turn(
                     "start",
-                    lambda: native.run(code, name, False, False, [], "", True),
-                    lambda: self._refused(code, calls_may_wait=True),
+                    lambda: native.run(code, name, False, False, [], "", True, given),
+                    lambda: self._refused(code, given, calls_may_wait=True),
                     code,
+                    given,
                 )
             )
 
@@ -411,25 +440,32 @@ class Session:
         return None if self._waits is None else Call(self, *self._waits)
 
     def _turn(
-        self, operation: str, act: Callable[[], Any], refused: Callable[[], Optional[Result]] = lambda: None, cell: str = ""
+        self,
+        operation: str,
+        act: Callable[[], Any],
+        refused: Callable[[], Optional[Result]] = lambda: None,
+        cell: str = "",
+        inputs: Sequence[Tuple[str, str]] = (),
     ) -> Result:
-        """A turn, unless its types are wrong. cell: its text, which later cells are checked with."""
+        """A turn, unless its types are wrong. cell: its text, which later cells are checked with, as with its inputs."""
 
         def turn() -> Result:
             result = refused()
             if result is None:
-                if cell:
+                if cell or inputs:
                     self._cells_before = self._cells
                 with self._registry.running():
                     result = _result_of(act())
-                if cell and self._checker is not None:
-                    self._cells = self._cells.with_cell(cell, result.report)
+                if (cell or inputs) and self._checker is not None:
+                    self._cells = self._cells.with_cell(cell, result.report, types_of_inputs(inputs))
             return result
 
         ended: Result = _telemetry.turn(operation, self.language, turn)
         return ended
 
-    def _refused(self, code: str, *, is_script: bool = False, calls_may_wait: bool = False) -> Optional[Result]:
+    def _refused(
+        self, code: str, inputs: Sequence[Tuple[str, str]], *, is_script: bool = False, calls_may_wait: bool = False
+    ) -> Optional[Result]:
         """Why a turn does not run; None where it may."""
         checker = self._checker
         if checker is None or not checker.before_runs:
@@ -437,19 +473,21 @@ class Session:
         if is_script:
             report = checker.check(None, code)
         else:
-            report = checker.check(self._cells, code, self._native.complete, calls_may_wait=calls_may_wait)
+            cells = self._cells.with_inputs(types_of_inputs(inputs))
+            report = checker.check(cells, code, self._native.complete, calls_may_wait=calls_may_wait)
         return None if report is None else Result.of_report(report, in_our_words=in_words_of_session)
 
-    def check(self, code: str, *, name: str = "") -> Result:
+    def check(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Result:
         """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
-        in a session with type_check."""
+        in a session with type_check. inputs: what run() is to be given, of which nothing is set here."""
         _check_code(code)
         _check_words(name)
         with self._use() as native:
+            given = self._registry.inputs_of(inputs)
             with self._registry.running():
-                result = _result_of(native.run(code, name, False, True, [], "", False))
+                result = _result_of(native.run(code, name, False, True, [], "", False, given))
             if result.ok and self._checker is not None:
-                report = self._checker.check(self._cells, code, native.complete)
+                report = self._checker.check(self._cells.with_inputs(types_of_inputs(given)), code, native.complete)
                 return result if report is None else Result.of_report(report, in_our_words=in_words_of_session)
             return result
 
@@ -475,7 +513,7 @@ class Session:
     def _warm(self) -> None:
         """Runs a turn that does nothing, and that nobody hears of."""
         with self._use() as native:
-            native.run("", "", False, False, [], "", False)
+            native.run("", "", False, False, [], "", False, [])
 
     def abandon(self) -> None:
         """Gives up the turn that waits for a Call: the session stands as it did before it. A MembraneError where none waits."""
@@ -594,7 +632,8 @@ def _result_of(outcome: Any) -> Result:
         _say_in_our_words(each or {}, ("message", "hint", "traceback"))
     for call in report.get("host_calls", ()):
         _say_in_our_words(call, ("grant", "reason"))
-    return Result.of_report(report, in_our_words=in_words_of_session)
+    receipt = pathlib.Path(outcome.receipt) if outcome.receipt else None
+    return Result.of_report(report, in_our_words=in_words_of_session, receipt=receipt, unsealed=error_of(outcome.unsealed))
 
 
 def _say_in_our_words(of: Dict[str, Any], members: Sequence[str]) -> None:
@@ -621,6 +660,10 @@ def load(
     timezone: Zone = None,
     sleep: Sleep = None,
     entropy: Entropy = None,
+    approve: Optional[Approve] = None,
+    flows: Optional[Flows] = None,
+    model: Union[Model, Complete, None] = None,
+    ask: Optional[Ask] = None,
     isolated: bool = False,
     accepted_missing_walls: Iterable[str] = (),
 ) -> Any:
@@ -630,19 +673,21 @@ def load(
     Objects that are given here, which are told apart by their order. The program has its values itself, and is not given them again.
     A reference to an Object that a function returned leads nowhere: calling it is a LookupError in the program.
 
-    Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy. Keep the bytes where nobody else writes: they can do
+    Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy, and who approves and answers. What
+    was read before stays read, also with flows. Keep the bytes where nobody else writes: they can do
     what a program could under this policy.
     """
     engine = _engine()
     language, head, content = _head_of(blob)
     registry = Registry(_values, functions, modules, inputs, gate)
+    registry.agents = Agents(approve, flows, model, ask)
     registry.take_up(head.get("objects"))
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
     session._sources = words_of(clock, timezone, sleep, entropy, wait_running)
     session._place = _place_of(isolated, accepted_missing_walls)
     with _translated:
-        session._native = engine.Session.load(open_language(language), content, session._policy, session._options(tells_inputs=False))
+        session._native = engine.Session.load(open_language(language), content, session._policy, session._options())
     session._check_types(type_check)
     session._cells = session._cells_before = cells_of_json(head.get("cells"))
     session._end_by_time(None, None)
@@ -716,13 +761,22 @@ class AsyncSession:
             raise
 
     async def run(
-        self, code: str, *, name: str = "", script: bool = False, arguments: Sequence[str] = (), stdin: str = ""
+        self,
+        code: str,
+        *,
+        name: str = "",
+        script: bool = False,
+        arguments: Sequence[str] = (),
+        stdin: str = "",
+        inputs: Optional[Mapping[str, Any]] = None,
     ) -> Result:
-        result: Result = await self._in_thread(self._made.run, code, name=name, script=script, arguments=arguments, stdin=stdin)
+        result: Result = await self._in_thread(
+            self._made.run, code, name=name, script=script, arguments=arguments, stdin=stdin, inputs=inputs
+        )
         return result
 
-    async def start(self, code: str, *, name: str = "") -> Union[Result, AsyncCall]:
-        return self._end_of(await self._in_thread(self._made.start, code, name=name))
+    async def start(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Union[Result, AsyncCall]:
+        return self._end_of(await self._in_thread(self._made.start, code, name=name, inputs=inputs))
 
     @property
     def waiting(self) -> Optional[AsyncCall]:
@@ -736,8 +790,8 @@ class AsyncSession:
     async def fork(self) -> AsyncSession:
         return AsyncSession._of(await self._in_thread(self._made.fork))
 
-    async def check(self, code: str, *, name: str = "") -> Result:
-        result: Result = await self._in_thread(self._made.check, code, name=name)
+    async def check(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Result:
+        result: Result = await self._in_thread(self._made.check, code, name=name, inputs=inputs)
         return result
 
     async def complete(self, code: str) -> List[str]:

@@ -24,6 +24,7 @@ Answer = Tuple[int, str, str, str]  # kind, value as JSON, type and message of a
 _MOST_NAME = 100  # characters that are shown of a type's name
 STOPPED: Answer = (ERROR, "", "", "the turn was stopped")  # which no program hears
 MustStop = Callable[[], bool]  # whether the turn that calls is to end
+Inputs = List[Tuple[str, str]]  # names, and values as JSON
 WireCall = Tuple[str, str, str, str]  # name, arguments and keywords as JSON, id of the object
 
 
@@ -211,7 +212,7 @@ def _passes(allowed: Any, call: FunctionCall) -> bool:
 _callers: contextvars.ContextVar[Tuple["Registry", ...]] = contextvars.ContextVar("membrane_callers", default=())
 
 
-class _Calling:
+class Calling:
     """While this thread or task is in a function that a turn of the registry's session called."""
 
     __slots__ = ("_registry", "_token")
@@ -229,16 +230,20 @@ class _Calling:
 _running = threading.local()  # registry: of the session whose turn this thread runs
 
 
+def registry_running() -> Registry:
+    """Of the session whose turn this thread runs."""
+    registry: Registry = _running.registry
+    return registry
+
+
 def answer_running(wires: Sequence[WireCall], must_stop: MustStop) -> List[Answer]:
     """What the engine calls, for a session and its forks alike: each turn has its own session's functions and objects."""
-    registry: Registry = _running.registry
-    return registry.answer(wires, must_stop)
+    return registry_running().answer(wires, must_stop)
 
 
 def wait_running(coroutine: Coroutine[Any, Any, T], must_stop: MustStop) -> Optional[T]:
     """The same of Registry.wait()."""
-    registry: Registry = _running.registry
-    return registry.wait(coroutine, must_stop)
+    return registry_running().wait(coroutine, must_stop)
 
 
 class Registry:
@@ -254,6 +259,7 @@ class Registry:
     ) -> None:
         self._values = values  # the module _values
         self._gate = gate
+        self.agents: Any = None  # of the session (_agents.Agents)
         self.loop: Optional[asyncio.AbstractEventLoop] = None  # that awaits functions; None: one of their own
         self._own_loop = OwnLoop()
         self.waits = False  # functions without a callable are answered later
@@ -272,7 +278,7 @@ class Registry:
                 self._add(module, name, function)
         self._last_number = 0  # of an object
         self._elsewhere = 0  # the last of those that the bytes of a session told of
-        self.inputs = [(name, self.to_json(value, f"the input {name} is")) for name, value in (inputs or {}).items()]
+        self.inputs = self.inputs_of(inputs)
         self._types_of_inputs = [each.type_name for each in self._objects.values()]
 
     def objects_told(self) -> Dict[str, Any]:
@@ -326,6 +332,17 @@ class Registry:
         if plain is None:
             plain = dumps(to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject))
         return whole(plain)
+
+    def inputs_of(self, inputs: Optional[Mapping[str, Any]]) -> Inputs:
+        """Names, and values as JSON. A TypeError for what cannot pass."""
+        if inputs is None:
+            return []
+        if not isinstance(inputs, Mapping):
+            raise TypeError(f"inputs are a dict of names and their values, not {inputs!r}")
+        for name in inputs:
+            if not isinstance(name, str):
+                raise TypeError(f"the name of an input is text, not {name!r}")
+        return [(whole(name), self.to_json(value, f"the input {name} is")) for name, value in inputs.items()]
 
     def of_json(self, text: str) -> Any:
         value = loads(text)
@@ -410,7 +427,7 @@ class Registry:
         try:
             function = self._function_of(wire)
             call = self._read(wire, function)
-            with span.current(), _Calling(self):
+            with span.current(), Calling(self):
                 result = self._gated(call, function)
             if _is_awaitable(result):
                 return self._settled(call, result, span)
@@ -465,7 +482,7 @@ class Registry:
 
     async def _settled(self, call: FunctionCall, awaitable: Awaitable[Any], span: Any) -> Answer:
         try:
-            with span.current(), _Calling(self):
+            with span.current(), Calling(self):
                 answer = self._answer_of(call, await awaitable)
         except BaseException as error:
             span.end(error)

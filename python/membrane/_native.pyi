@@ -20,6 +20,16 @@ class Language:
     @property
     def name(self) -> str: ...
 
+class Flows:
+    private_reads: Tuple[List[Tuple[int, str, str]], int]
+    untrusted_reads: Tuple[List[Tuple[int, str, str]], int]
+    is_closed: bool
+
+class Receipts:
+    @staticmethod
+    def open(directory: str, key_file: str, makes_key: bool) -> Receipts: ...
+    problem: Optional[Tuple[str, str, str, str]]
+
 class Outcome:
     outcome: str
     text: str
@@ -28,6 +38,8 @@ class Outcome:
     fuel_used: int
     exit_code: Optional[int]
     waits_for: List[Tuple[str, str, str, str]]
+    receipt: str
+    unsealed: Optional[Tuple[str, str, str, str]]
     def to_json(self) -> str: ...
 
 class Session:

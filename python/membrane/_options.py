@@ -8,6 +8,7 @@ import inspect
 import os
 from typing import Any, Callable, Iterable, Mapping, Optional, TypedDict, TypeVar, Union, cast
 
+from ._agents import Approve, Ask, Complete, Flows, Model, Receipts
 from ._check import TypeCheck
 from ._functions import FunctionCall, Functions, Modules
 from ._sources import Clock, Entropy, Sleep, Zone
@@ -33,6 +34,10 @@ class LoadOptions(TypedDict, total=False):
     timezone: Zone
     sleep: Sleep
     entropy: Entropy
+    approve: Optional[Approve]
+    flows: Optional[Flows]
+    model: Union[Model, Complete, None]
+    ask: Optional[Ask]
     isolated: bool
     accepted_missing_walls: Iterable[str]
 
@@ -42,6 +47,7 @@ class SessionOptions(LoadOptions, total=False):
 
     idle_timeout_s: Optional[float]
     lifetime_s: Optional[float]
+    receipts: Optional[Receipts]
 
 
 _INSTEAD = {
@@ -51,6 +57,7 @@ _INSTEAD = {
     "seed": "entropy= takes a seed",
     "packages": 'policy={"packages": {"python": ["rich"]}} brings packages',
     "tools": "functions= are what programs call",
+    "receipts": "what is sealed goes from its beginning, turn by turn, and is not loaded from bytes",
 }
 
 

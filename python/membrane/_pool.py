@@ -153,12 +153,12 @@ class Pool:
 
     def _make_ahead(self) -> Session:
         """One whose first turn finds its memory in place: the engine gives a new session the pages of one that just ended, as its
-        language's image has them. Nothing of the other's turn is in it, which asks no clock or entropy of this program's. An isolated one
+        language's image has them. Nothing of the other's turn is in it, which asks no clock or entropy of this program's, and has no receipt. An isolated one
         has a process of its own, which the other's memory would be of no use to."""
         if self._options.get("isolated"):
             return self._make()
         asked = {name: None for name in ("clock", "entropy") if callable(self._options.get(name))}
-        with Session(self.language, **{**self._options, **asked}) as other:
+        with Session(self.language, **{**self._options, **asked, "receipts": None}) as other:
             other._warm()
         return self._make()
 

@@ -9,7 +9,7 @@ import inspect
 import json
 import keyword
 import typing
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ._functions import Function, Functions, Modules, Object, Registry, is_later
 
@@ -32,7 +32,7 @@ class Stubs:
         self.members: Dict[str, List[str]] = {}
         self._classes = {type(each.value): each.type_name for each in registry.objects}
         if input_types is None:
-            input_types = types_of_inputs(registry)
+            input_types = types_of_inputs(registry.inputs)
         names: Dict[str, Dict[str, Function]] = {module: {} for module, _ in registry.modules}
         for module, name, function in registry.functions:
             names.setdefault(module, {})[name] = function
@@ -43,7 +43,7 @@ class Stubs:
         modules = {module: self._functions(module, names[module]) for module, _ in registry.modules}
         self._types_alone = types + self._texts_of_records()
         session = self._types_alone + functions
-        session += [f"{name}: {kind}\n" for name, kind in input_types.items() if _is_name(name)]
+        session += [f"{name}: {kind}\n" for name, kind in input_types.items()]
         self.files = {SESSION: "\n".join(session)}
         for module, doc in registry.modules:
             if all(map(_is_name, module.split("."))):
@@ -209,9 +209,9 @@ def _doc(text: str, indent: str) -> str:
 # -- inputs
 
 
-def types_of_inputs(registry: Registry) -> Dict[str, str]:
-    """The type of each input, as source."""
-    return {name: _type_of_wire(json.loads(text), 0) for name, text in registry.inputs}
+def types_of_inputs(inputs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
+    """The type of each input, as source; of those that have names of variables."""
+    return {name: _type_of_wire(json.loads(text), 0) for name, text in inputs if _is_name(name)}
 
 
 def _type_of_wire(value: Any, depth: int) -> str:

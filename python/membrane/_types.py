@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import datetime
 import os
+import pathlib
 import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 from ._display import bundle_of, repr_of
-from ._errors import ProgramError
+from ._errors import MembraneError, ProgramError
 from ._hints import in_words_of_client
 
 Duration = Union[float, int, str, datetime.timedelta]
@@ -260,6 +261,7 @@ class Result:
     outcome: "ok", or how it ended otherwise ("raised", "out_of_fuel", "timed_out", "cancelled", "denied", …);
     text: the value of the last expression as text, "" without one; value: that in all its forms;
     error: why it is not ok; fuel_used: exact, the same on every machine; report: everything, as the service gives it.
+    Of a session with receipts: receipt, the file of this turn's; or unsealed, why it ran and has none.
     """
 
     outcome: str
@@ -274,6 +276,8 @@ class Result:
     fuel_used: int
     exec_id: str
     report: Mapping[str, Any] = field(repr=False)
+    receipt: Optional[pathlib.Path] = None
+    unsealed: Optional[MembraneError] = None
 
     @property
     def html(self) -> str:
@@ -320,7 +324,14 @@ class Result:
         return bundle_of(self)
 
     @classmethod
-    def of_report(cls, report: Mapping[str, Any], *, in_our_words: Callable[[str], str] = in_words_of_client) -> Result:
+    def of_report(
+        cls,
+        report: Mapping[str, Any],
+        *,
+        in_our_words: Callable[[str], str] = in_words_of_client,
+        receipt: Optional[pathlib.Path] = None,
+        unsealed: Optional[MembraneError] = None,
+    ) -> Result:
         value = report.get("value")
         why = report.get("error")
         error = why and ProgramError(
@@ -343,6 +354,8 @@ class Result:
             fuel_used=report.get("fuel_used", 0),
             exec_id=report.get("exec_id", ""),
             report=report,
+            receipt=receipt,
+            unsealed=unsealed,
         )
         if error:
             error.result = result

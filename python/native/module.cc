@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "agents.h"
 #include "callable.h"
 #include "running.h"
 #include "sources.h"
@@ -33,6 +34,11 @@ using membrane::python::RunningTurn;
 struct Failed {
   membrane::Failure failure;
 };
+
+// (code, message, hint, traceback)
+nb::tuple words_of(const membrane::Failure& failure) {
+  return nb::make_tuple(failure.code, failure.message, failure.hint, failure.traceback);
+}
 
 template <typename T>
 T value_or_throw(membrane::Expected<T> expected) {
@@ -101,6 +107,8 @@ struct Outcome {
   [[nodiscard]] nb::list waits_for() const { return wires_of(report.waits_for); }
 };
 
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
 struct FunctionWords {
   std::string module, name, signature, doc;
   bool is_async = false;
@@ -123,7 +131,6 @@ membrane::GuestType type_of(const nb::tuple& words) {
 }
 
 membrane::SessionOptions options_of(const membrane::Policy& policy, const nb::dict& given) {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
   membrane::SessionOptions options;
   options.policy = policy;
   for (const nb::handle each : nb::cast<nb::list>(given["functions"]))
@@ -139,6 +146,7 @@ membrane::SessionOptions options_of(const membrane::Policy& policy, const nb::di
   options.isolated = nb::cast<bool>(given["isolated"]);
   options.accepted_missing_walls = nb::cast<std::vector<std::string>>(given["accepted_missing_walls"]);
   membrane::python::add_sources(nb::cast<nb::dict>(given["sources"]), options);
+  membrane::python::add_agents(nb::cast<nb::dict>(given["agents"]), options);
   return options;
 }
 
@@ -147,7 +155,7 @@ class Session {
   explicit Session(membrane::Session of) : session_(std::move(of)) {}
 
   Outcome run(std::string code, std::string name, bool is_script, bool only_checks,
-              std::vector<std::string> arguments, std::string input, bool declares_calls) {
+              std::vector<std::string> arguments, std::string input, bool declares_calls, Pairs inputs) {
     return turn([&] {
       return session_.run({.code = std::move(code),
                            .name = std::move(name),
@@ -155,7 +163,8 @@ class Session {
                            .only_checks = only_checks,
                            .declares_calls = declares_calls,
                            .arguments = std::move(arguments),
-                           .input = std::move(input)});
+                           .input = std::move(input),
+                           .inputs = std::move(inputs)});
     });
   }
   Outcome resume(std::vector<AnswerTuple> answers) {
@@ -201,11 +210,14 @@ class Session {
     const nb::gil_scoped_release released;
     return session_.complete(code);
   }
-  void cancel() { session_.cancel(); }
+  void cancel() {
+    ++*cancels_;
+    session_.cancel();
+  }
 
  private:
   Outcome turn(auto&& act) {
-    RunningTurn running(session_);
+    RunningTurn running(session_, cancels_);
     Outcome outcome;
     {
       const nb::gil_scoped_release released;
@@ -216,6 +228,7 @@ class Session {
   }
 
   membrane::Session session_;
+  membrane::python::Cancels cancels_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 }  // namespace
@@ -232,9 +245,7 @@ NB_MODULE(_native, module) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Failed& failed) {
-      const membrane::Failure& why = failed.failure;
-      const nb::tuple words = nb::make_tuple(why.code, why.message, why.hint, why.traceback);
-      PyErr_SetObject(failure, words.ptr());
+      PyErr_SetObject(failure, words_of(failed.failure).ptr());
     }
   });
 
@@ -266,6 +277,10 @@ NB_MODULE(_native, module) {
           nb::arg("name"), nb::arg("on_progress").none())
       .def_prop_ro("name", &membrane::Language::name);
 
+  membrane::python::define_agents(module, [](std::string directory, membrane::ReceiptsOptions options) {
+    return value_or_throw(membrane::Receipts::open(std::move(directory), options));
+  });
+
   nb::class_<Outcome>(module, "Outcome")
       .def_prop_ro("outcome", &Outcome::outcome)
       .def_prop_ro("text", [](const Outcome& of) { return of.report.result; })
@@ -274,6 +289,12 @@ NB_MODULE(_native, module) {
       .def_prop_ro("fuel_used", [](const Outcome& of) { return of.report.fuel_used; })
       .def_prop_ro("exit_code", [](const Outcome& of) { return of.report.exit_code; })
       .def_prop_ro("waits_for", &Outcome::waits_for)
+      .def_prop_ro("receipt", [](const Outcome& of) { return of.report.receipt; })
+      .def_prop_ro("unsealed",
+                   [](const Outcome& of) -> nb::object {
+                     if (!of.report.unsealed) return nb::none();
+                     return words_of(*of.report.unsealed);
+                   })
       .def("to_json", [](const Outcome& of) { return of.report.to_json(); });
 
   nb::class_<Session>(module, "Session")

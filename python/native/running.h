@@ -5,9 +5,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <membrane/session.hpp>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -36,11 +38,18 @@ nanobind::object call_with_must_stop(const nanobind::object& callable, const std
   return callable(std::forward<Arguments>(arguments)..., must_stop);
 }
 
+// How often a session was cancelled: what waits for Python's code asks whether its turn has been, since it began.
+using Cancels = std::shared_ptr<std::atomic<uint64_t>>;
+
 class RunningTurn {
  public:
   // With the GIL held. `session` outlives it.
-  explicit RunningTurn(Session& session)
-      : session_(&session), outer_(std::exchange(current(), this)), takes_signals_(is_main_thread()) {}
+  RunningTurn(Session& session, Cancels cancels)
+      : session_(&session),
+        outer_(std::exchange(current(), this)),
+        takes_signals_(is_main_thread()),
+        cancels_(std::move(cancels)),
+        cancels_before_(*cancels_) {}
   ~RunningTurn() { current() = outer_; }
   RunningTurn(const RunningTurn&) = delete;
   RunningTurn& operator=(const RunningTurn&) = delete;
@@ -59,6 +68,18 @@ class RunningTurn {
     if (turn == nullptr || !error.matches(PyExc_KeyboardInterrupt)) return false;
     turn->end_by(std::move(error));
     return true;
+  }
+
+  // Whether the turn of this thread was cancelled. What is returned may be asked on any thread, also after the turn.
+  static std::function<bool()> was_cancelled() {
+    RunningTurn* const turn = current();
+    if (turn == nullptr) return [] { return false; };
+    return [cancels = turn->cancels_, before = turn->cancels_before_] { return *cancels != before; };
+  }
+  // Cancels the turn of this thread again, where it was before the engine's had begun.
+  static void cancel_if_wanted() {
+    RunningTurn* const turn = current();
+    if (turn != nullptr && *turn->cancels_ != turn->cancels_before_) turn->session_->cancel();
   }
 
   // Without the GIL, now and then while the guest runs: SessionOptions::on_poll.
@@ -90,6 +111,8 @@ class RunningTurn {
   Session* session_;
   RunningTurn* outer_;
   bool takes_signals_;
+  Cancels cancels_;
+  uint64_t cancels_before_;
   std::chrono::steady_clock::time_point next_look_{};
   std::optional<nanobind::python_error> interrupt_;
 };

@@ -96,6 +96,24 @@ class Checks(unittest.TestCase):
         self.finds("rows[0]['n'].upper()", 1, 1, "upper")
         self.finds("pair[1] + 1", 1, 1, "+")
 
+    def test_inputs_of_a_turn(self):
+        inputs = {"count": 3, "when": datetime.date(2026, 1, 2), "named": {"a": [1]}, "datetime": 5, "other": account()}
+        result = self.session.run("count.upper()", inputs=inputs)
+        self.assertEqual((result.error.code, result.findings[0].line), ("type_check", 1), result)
+        self.assertIn("upper", result.findings[0].message)
+        self.assertFalse(self.session.check("other.deposit('5')", inputs=inputs).ok)
+        self.assertTrue(self.session.check("count + when.year + named['a'][0] + datetime + other.balance", inputs=inputs).ok)
+        self.finds("print(when)", 1, 7, "when")  # nothing of it has run
+        self.assertEqual(self.session.run("count + when.year", inputs=inputs).text, "2029")
+        self.finds("named['a'] + 1", 1, 1, "+")
+        self.runs("count = 'text'\ncount.upper()", "'TEXT'")
+        self.assertEqual(self.session.run("count + 1", inputs={"count": 1}).text, "2")
+        self.assertTrue(self.session.run("", inputs={"late": 7}).ok)
+        self.runs("late + 1", "8")
+        with membrane.load(self.session.dump(), **given(), type_check=True) as again:
+            self.assertEqual(again.run("late.upper()").error.code, "type_check")
+        self.finds("_MembraneInputs", 1, 1, "_MembraneInputs")
+
     def test_what_is_right_runs(self):
         self.runs("from bank import rate\nawait rate('EUR') * 2", "3.0")
         self.runs("price('tea', 2, unit=None) + rows[0]['n'] + account.deposit(1)", "802")

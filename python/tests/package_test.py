@@ -59,8 +59,15 @@ class Package(unittest.TestCase):
     def test_sessions(self):
         self.check("session")
 
+    def test_inputs(self):
+        self.check("inputs")
+
     def test_sources(self):
         self.check("sources")
+
+    def test_agents(self):
+        self.check("agents")
+        self.check("agents", MEMBRANE_TEST_ISOLATED="1")
 
     def test_stops(self):
         self.check("stops")
@@ -93,10 +100,10 @@ class Package(unittest.TestCase):
 
     def test_a_wrong_argument_is_found_by_its_type(self):
         path = self.folder / "wrong.py"
-        wrong = ("Pool(functoins=[])", "AsyncPool(gate=5)", "AsyncSession(timeout=3)", "load(b'', lifetime_s=1)")
-        path.write_text("from membrane import AsyncPool, AsyncSession, Pool, load\n" + "\n".join(wrong) + "\nPool(functions=[], limits={'fuel': 1})\n")
+        wrong = ("Pool(functoins=[])", "AsyncPool(gate=5)", "AsyncSession(timeout=3)", "load(b'', lifetime_s=1)", "load(b'', receipts=None)", "Session(approve=5)")
+        path.write_text("from membrane import AsyncPool, AsyncSession, Pool, Session, load\n" + "\n".join(wrong) + "\nPool(functions=[], limits={'fuel': 1})\n")
         done = self.ran("-m", "mypy", "--strict", path)
-        self.assertEqual([int(line) for line in re.findall(r":(\d+): error", done.stdout)], [2, 3, 4, 5], done.stdout)
+        self.assertEqual([int(line) for line in re.findall(r":(\d+): error", done.stdout)], [2, 3, 4, 5, 6, 7], done.stdout)
 
     def test_programs_of_the_readme(self):
         programs = programs_of_readme()

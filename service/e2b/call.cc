@@ -48,7 +48,7 @@ ApiError needs_linux(const std::string& what) {
 }
 
 ApiError not_here(const std::string& what) {
-  return {ApiCode::kUnsupported, what + " is not there in the sandboxes of this service",
+  return {ApiCode::kUnsupported, what + " is not supported by this service",
           "docs/e2b.md lists what works here."};
 }
 
@@ -56,7 +56,7 @@ Answer<Json> read_object(std::string_view text) {
   if (text.empty()) return Json::object();
   auto json = read_json(text, "the body");
   if (!json) return service::refuse(ApiCode::kInvalidRequest, json.error().message, "Send a JSON object.");
-  if (!json->is_object()) return service::refuse(ApiCode::kInvalidRequest, "the body is no JSON object");
+  if (!json->is_object()) return service::refuse(ApiCode::kInvalidRequest, "the body is not a JSON object");
   return *std::move(json);
 }
 

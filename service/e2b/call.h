@@ -1,7 +1,7 @@
-// One request of E2B's clients on its way to its answer, and what its handlers share.
+// One request of E2B's clients until its answer, and what its handlers share.
 //
-// Include from .cc files only: the JSON library is slow to compile. Threads: a Call is never changed; its answers may
-// come from any thread.
+// Include from .cc files only: the JSON library is slow to compile. Threads: a Call is never changed; any
+// thread may send its answers.
 #pragma once
 
 #include <map>
@@ -32,13 +32,13 @@ struct Service {
 struct Call {
   Request request;
   Caller caller;
-  std::shared_ptr<Known> known;  // the sandbox that is meant; null for requests to the API
+  std::shared_ptr<Known> known;  // the requested sandbox; null for requests to the API
   Reply reply;
 
   void answer(int status, const OrderedJson& json) const;
   // {"code","message"}, with the status of the error.
   void refuse(const ApiError& error) const;
-  // The message alone, which is what the clients show of /execute and /contexts.
+  // The message alone, which is what the clients show for /execute and /contexts.
   void refuse_in_words(const ApiError& error) const;
 };
 using SharedCall = std::shared_ptr<const Call>;
@@ -46,19 +46,19 @@ using SharedCall = std::shared_ptr<const Call>;
 // {"code": status, "message": …}
 Response error_of(int status, const std::string& message);
 Response error_of(const ApiError& error);
-// What clients take for a sandbox that is gone.
+// The answer that clients recognise as a missing sandbox.
 Response gone(std::string_view sandbox);
 
-// What this kind of sandbox cannot do and another can. `what` begins a sentence: "A PTY".
+// For features that another kind of sandbox has. `what` begins a sentence: "A PTY".
 ApiError needs_linux(const std::string& what);
-// What no sandbox of the service has.
+// For features that no sandbox of the service has.
 ApiError not_here(const std::string& what);
 
-// The object of a body; {} of an empty one. Errors: kInvalidRequest.
+// The object in a body; {} for an empty one. Errors: kInvalidRequest.
 Answer<Json> read_object(std::string_view text);
 
-// The members of an object, by type. What is absent or null is what is given instead; the first that has another type is
-// the problem.
+// The members of an object, by type. An absent or null member gets the default; the first one of another type
+// is the problem.
 class Fields {
  public:
   explicit Fields(const Json& json) : json_(json) {}
@@ -80,8 +80,8 @@ class Fields {
   std::string problem_;
 };
 
-// A path as a program in the sandbox finds it: relative ones begin at the home directory of E2B's user. "." and ".." are
-// taken out, as names, as E2B's daemon does: "a/../b" is "b", wherever a link "a" leads.
+// A path as a program in the sandbox resolves it: relative paths start at the home directory of E2B's user.
+// "." and ".." are removed textually, as E2B's daemon does: "a/../b" is "b", wherever a link "a" leads.
 inline constexpr std::string_view kHome = "/home/user";
 std::string absolute_path(std::string_view path);
 

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t";
 
-// A text as a literal of Python.
+// A text as a Python literal.
 std::string literal(std::string_view text) { return json_text(nlohmann::json(text)); }
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\f\v") == line.npos; }
 
-// Walks over a cell, and stops where lines begin that are no part of the one before: not within a string or brackets, nor
-// after a backslash.
+// Walks over a cell, and stops at the start of each logical line: not within a string or brackets, nor after
+// a backslash.
 class Walk {
  public:
   explicit Walk(std::string_view code) : code_(code) {}
@@ -31,7 +31,7 @@ class Walk {
   }
 
  private:
-  // Where a command begins in the line at at_: at its beginning, or after `names =`.
+  // The start of a command in the line at at_: at its beginning, or after `names =`.
   [[nodiscard]] size_t find_command() const {
     const auto begins = [&](size_t at) {
       return at < code_.size() && (code_[at] == '!' || code_[at] == '%');
@@ -48,7 +48,8 @@ class Walk {
     return begins(at) ? at : code_.npos;
   }
 
-  // Lines that end in a backslash go on in the next; a command of a whole cell (%%) has all that follows.
+  // Lines that end in a backslash continue in the next; a command of a whole cell (%%) takes everything that
+  // follows.
   void take_command(size_t from) {
     const bool is_of_cell = code_.substr(from).starts_with("%%");
     std::string command;

@@ -1,5 +1,5 @@
-// Code as a notebook takes it, for an interpreter that takes Python alone: a cell that is indented as a whole, and lines that
-// are commands of IPython's (`!pip install numpy`, `%matplotlib inline`).
+// Converts notebook code for a plain Python interpreter: a cell that is indented as a whole, and lines that
+// are IPython commands (`!pip install numpy`, `%matplotlib inline`).
 //
 // Threads: pure.
 #pragma once
@@ -9,20 +9,22 @@
 
 namespace membrane::service::e2b {
 
-// The indentation of the first line that is not blank is taken from every line that begins with it, as IPython does. Lines
-// that end in \r\n end in \n, which is the same to Python.
+// Removes the indentation of the first non-blank line from every line that begins with it, as IPython does.
+// Lines that end in \r
+//  get
+// , which is the same to Python.
 std::string without_indentation(std::string_view code);
 
 struct PythonCell {
-  std::string code;           // as many lines as were given
-  bool has_commands = false;  // it calls what code_for_commands() makes
+  std::string code;           // with the same number of lines
+  bool has_commands = false;  // it calls what code_for_commands() defines
 };
 
-// The cell without its indentation, each command a call that runs it. What Python understands stays as it is: none of its
-// lines begins with ! or %.
+// The cell without its indentation, with each command replaced by a call that runs it. Valid Python stays as
+// it is: none of its lines begins with ! or %.
 PythonCell python_cell(std::string_view code);
 
-// Python that makes what carries out the commands of cells that run after it. It leaves no name behind.
+// Python code that defines what runs the commands of later cells. It leaves no name behind.
 std::string code_for_commands();
 
 }  // namespace membrane::service::e2b

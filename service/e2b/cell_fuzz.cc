@@ -1,4 +1,5 @@
-// Arbitrary bytes as a cell: no line is lost or made but those of a command of a whole cell, and what has no command stays.
+// Arbitrary bytes as a cell: the number of lines stays the same except in a whole-cell command, and a cell
+// without commands stays as it is.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The part of E2B's sandboxes that runs code (port 49999 of theirs): /execute answers a line of JSON for each thing that
-// happens; /contexts are where state stays.
+// The part of E2B's sandboxes that runs code (their port 49999): /execute streams a line of JSON for each
+// event; /contexts hold state.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kDefaultContext = "default";
 
-// The clients' names of the forms that a value can have.
+// The clients' names for the formats of a value.
 struct Form {
   std::string_view type, name;
 };
@@ -26,19 +26,19 @@ constexpr Form kForms[] = {{"text/plain", "text"},        {"text/html", "html"},
                            {"application/json", "json"},  {"application/javascript", "javascript"},
                            {"e2b/data", "data"}};
 
-// Escaped to ASCII: the clients decode what comes piece by piece, and a piece may end within a character.
+// Escaped to ASCII: the clients decode what arrives piece by piece, and a piece may end within a character.
 std::string line_of(const OrderedJson& json) {
   return json.dump(-1, ' ', true, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-// As E2B's server has it: a text in quotes of Python's or JavaScript's is given without them, and its escapes stay.
+// As in E2B's server: the quotes around Python or JavaScript text are removed, and its escapes stay.
 std::string without_quotes(std::string text) {
   const auto is_in = [&](char quote) { return text.starts_with(quote) && text.ends_with(quote); };
   if (!is_in('\'') && !is_in('"')) return text;
   return text.size() < 2 ? "" : text.substr(1, text.size() - 2);
 }
 
-// Of a value or a display as reports have them: {"text/plain": "…", "image/png": {"base64": "…"}}.
+// A value or a display in the form of reports: {"text/plain": "…", "image/png": {"base64": "…"}}.
 std::string result_line(const OrderedJson& value, bool is_main) {
   OrderedJson line = {{"type", "result"}};
   for (const auto& [type, form] : value.items()) {
@@ -62,7 +62,7 @@ std::string error_line(std::string_view name, std::string_view value, std::strin
   return line_of({{"type", "error"}, {"name", name}, {"value", value}, {"traceback", traceback}});
 }
 
-// What a report says besides what was printed and shown.
+// What a report contains besides output and displays.
 std::string lines_of_report(const std::string& text) {
   const auto report = read_ordered_json(text, "the report");
   std::string lines;
@@ -106,11 +106,11 @@ ApiError no_language(const std::string& name) {
       "It has python, javascript and typescript; commands.run() of a sandbox of the linux kind runs others."};
 }
 
-// What the code of a language needs besides, before it runs.
+// The code that a language needs before the user's code runs.
 Answer<void> prepare(const Service& service, const SharedCall& call, std::string_view language,
                      uint64_t number, ExecSpec& spec) {
   if (language == "typescript") spec.name = "cell-" + std::to_string(number) + ".ts";
-  constexpr size_t kMostBytesOfCell = 1u << 20;  // it is read on the thread that serves all
+  constexpr size_t kMostBytesOfCell = 1u << 20;  // it is parsed on the server's thread
   if (spec.code.size() > kMostBytesOfCell)
     return refuse(ApiCode::kTooLarge, "the code has more than 1 MiB",
                   "Write its data into files, and read them.");
@@ -124,7 +124,7 @@ Answer<void> prepare(const Service& service, const SharedCall& call, std::string
   return {};
 }
 
-// The exec of a language's code, in a context that is there, and its lines as the answer.
+// Runs code of a language in an existing context, and streams its lines as the answer.
 void run(const Service& service, const SharedCall& call, std::string_view language, ExecSpec spec) {
   const uint64_t number = call->known->count_execution(spec.context);
   if (const auto prepared = prepare(service, call, language, number, spec); !prepared)
@@ -133,9 +133,10 @@ void run(const Service& service, const SharedCall& call, std::string_view langua
   if (!begun) return call->refuse_in_words(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
   const auto cancel = [service, known = call->known, id = exec->id] {
-    (void)service.sandboxes.cancel_exec(known->tenant, known->id, id);  // it may be over, or gone
+    (void)service.sandboxes.cancel_exec(known->tenant, known->id, id);  // it may already be over or gone
   };
-  // At once, as E2B interrupts its kernel: a client whose timeout is over closes the connection, and tells nothing else.
+  // At once, as E2B interrupts its kernel: a client whose timeout has passed closes the connection and sends
+  // nothing else.
   if (call->request.presence) call->request.presence->when_gone(cancel);
   const OrderedJson count = {{"type", "number_of_executions"}, {"execution_count", number}};
   call->reply({.status = 200,
@@ -147,7 +148,8 @@ void run(const Service& service, const SharedCall& call, std::string_view langua
                                         .when_abandoned = cancel})});
 }
 
-// Opens a context that begins in a directory, and keeps it by the id that clients use, which is its own when none is given.
+// Opens a context that starts in a directory, and registers it under the client's id, or its own when none is
+// given.
 void open_context(const Service& service, const SharedCall& call, CodeContext wanted,
                   std::function<void(const CodeContext&)> then) {
   service.sandboxes.open_context(
@@ -166,12 +168,12 @@ void open_context(const Service& service, const SharedCall& call, CodeContext wa
         then(context);
       });
 }
-
 ApiError no_context(const std::string& id) {
-  return {ApiCode::kNotFound, "there is no context " + id, "GET /contexts lists those that there are."};
+  return {ApiCode::kNotFound, "there is no context " + id, "GET /contexts lists them."};
 }
 
-// A context by the id that clients use: one that was opened here, or by another interface. Nothing: there is none.
+// A context by the id that clients use, whether it was opened here or by another interface. Nothing if there
+// is none.
 std::optional<CodeContext> find_context(const Service& service, const SharedCall& call,
                                         const std::string& id) {
   if (auto known = call->known->find_context(id)) return known;
@@ -203,7 +205,7 @@ void execute(const Service& service, const SharedCall& call) {
   const std::string wanted(language ? language_of(*language) : std::string_view(info->template_name));
   if (wanted.empty()) return call->refuse_in_words(no_language(*language));
   if (wanted == info->template_name) return run(service, call, wanted, std::move(spec));
-  // Each other language has one context in which it runs when none is named.
+  // Each other language has one default context.
   if (const auto context = call->known->find_context(wanted)) {
     spec.context = context->own_id;
     return run(service, call, wanted, std::move(spec));
@@ -259,7 +261,7 @@ void remove_context(const Service& service, const SharedCall& call, const std::s
                                   });
 }
 
-// Another one in its place, by the same id.
+// Replaces it by another one with the same id.
 void restart_context(const Service& service, const SharedCall& call, const std::string& id) {
   const auto context = find_context(service, call, id);
   if (!context) return call->refuse_in_words(no_context(id));

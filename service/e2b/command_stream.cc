@@ -28,7 +28,7 @@ std::string message_in(const OrderedJson& error) {
   return error.value("message", "") + (hint.empty() ? "" : ". " + hint);
 }
 
-// How a command ended, of the report of its exec.
+// How a command ended, from the report of its exec.
 std::string end_of(const Command& command, const std::string& text) {
   const auto report = read_ordered_json(text, "the report");
   if (!report) return end_frame(RpcError{RpcCode::kInternal, "the command has no report"});

@@ -1,4 +1,4 @@
-// A command on its way to a client: its start, what it prints, its end.
+// Streams a command to a client: its start, its output, its end.
 //
 // Include from .cc files only. Threads: pure; a stream is read from any.
 #pragma once
@@ -12,14 +12,14 @@
 
 namespace membrane::service::e2b {
 
-// The command from its beginning. A client that goes away leaves it as it is, as E2B's sandboxes do.
+// Streams the command from its beginning. If a client goes away the command continues, as in E2B's sandboxes.
 void stream_command(const SharedCall& call, const Command& command, const std::shared_ptr<Exec>& exec);
 void refuse_stream(const SharedCall& call, const RpcError& error);
 
-// Why an exec that has ended did not begin.
+// Why an exec that has ended never began.
 RpcError why_not_begun(const Exec& exec);
 
-// What is kept of it while it runs.
+// The memory that it takes while it runs.
 uint64_t bytes_of(const Command& command);
 
 }  // namespace membrane::service::e2b

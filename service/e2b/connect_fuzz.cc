@@ -1,5 +1,5 @@
-// Arbitrary bytes as the frames of a Connect request: those that are read stand in the body, in order, and written again
-// they are the body.
+// Arbitrary bytes as the frames of a Connect request: parsed frames lie in the body, in order, and writing
+// them again gives the body.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

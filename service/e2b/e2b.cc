@@ -47,7 +47,7 @@ struct E2b::Impl {
 
   [[nodiscard]] Service service() { return {sandboxes, tokens, known}; }
 
-  // Who may ask this of the sandbox; it may be gone.
+  // Who may access the sandbox; it may be gone.
   Answer<Caller> authorize(const Known& sandbox, const RequestHead& head) const {
     if (const auto token = head.headers.find("X-Access-Token").value_or(""); !token.empty())
       return authorize_by(sandbox, token);
@@ -66,14 +66,14 @@ struct E2b::Impl {
   }
   static std::unexpected<ApiError> refused() {
     return refuse(ApiCode::kUnauthorized, "the sandbox has no such access token",
-                  "Sandbox.connect() gives one for the API key.");
+                  "Sandbox.connect() returns one for the API key.");
   }
 
   struct Found {
     Caller caller;
     std::shared_ptr<Known> sandbox;
   };
-  // The sandbox that a request names, and who asks. The answer otherwise.
+  // The sandbox that a request names, and the caller; otherwise the answer.
   std::expected<Found, Response> find(const RequestHead& head) {
     const std::string id(head.headers.find(kSandboxHeader).value_or(""));
     if (id.empty())

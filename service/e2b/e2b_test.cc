@@ -1,4 +1,4 @@
-// The parsers of what E2B's clients send.
+// The parsers for requests of E2B's clients.
 #include <gtest/gtest.h>
 
 #include "service/e2b/call.h"

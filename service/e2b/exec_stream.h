@@ -1,6 +1,6 @@
-// What an exec prints and gives, on its way to a client in a form of the client's own.
+// Streams the output and results of an exec to a client, in the client's own format.
 //
-// Threads: as BodySource.
+// Threads: as for BodySource.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace membrane::service::e2b {
 
 struct ExecStreamForm {
   std::string beginning = {};                                  // before all else
-  std::function<std::string(const Exec::Event&)> render = {};  // the last is the report
+  std::function<std::string(const Exec::Event&)> render = {};  // the last event is the report
   std::string keep_alive = {};
   std::function<void()> when_abandoned = {};  // may be null
 };

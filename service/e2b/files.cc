@@ -1,4 +1,4 @@
-// /files of E2B's sandboxes: the bytes of files, down and up, one or several at once.
+// /files of E2B's sandboxes: downloads and uploads, of one file or several at once.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace membrane::service::e2b {
 namespace {
 
-// Files of Linux sandboxes are read and written as root, relative paths beginning at the home of the usual user.
+// Files of Linux sandboxes are read and written as root; relative paths start at the home of the usual user.
 Answer<void> check_user(const Service& service, const SharedCall& call) {
   const auto user = call->request.query_value("username");
   if (!user || *user == "root" || *user == "user") return {};
@@ -36,7 +36,7 @@ struct Upload {
   std::string_view bytes;  // of the call's body
 };
 
-// One after the other; the answer names all, when all are there.
+// Writes one after another; the answer lists all of them once they are written.
 void write_from(const Service& service, const SharedCall& call,
                 const std::shared_ptr<std::vector<Upload>>& uploads, size_t at) {
   if (at == uploads->size()) {
@@ -54,7 +54,8 @@ void write_from(const Service& service, const SharedCall& call,
                                });
 }
 
-// The files of a body. A single one has its path in the query; several have theirs as their names in the form.
+// The files of a body. The path of a single file is in the query; those of several files are their names in
+// the form.
 Answer<std::vector<Upload>> uploads_of(const Request& request) {
   const auto path = request.query_value("path");
   const std::string_view type = request.headers.find("Content-Type").value_or("");
@@ -80,8 +81,8 @@ Answer<std::vector<Upload>> uploads_of(const Request& request) {
 void write(const Service& service, const SharedCall& call) {
   const Request& request = call->request;
   if (request.headers.find("Content-Encoding").value_or("identity") != "identity")
-    return call->refuse(
-        {ApiCode::kUnsupportedMediaType, "uploads are not decompressed here", "Leave gzip out."});
+    return call->refuse({ApiCode::kUnsupportedMediaType, "compressed uploads are not supported",
+                         "Send the file without gzip."});
   const auto is_metadata = [](const auto& field) {
     return lower_case(field.first).starts_with("x-metadata-");
   };

@@ -1,5 +1,5 @@
-// Directories and what is in them, as filesystem.Filesystem of E2B's sandboxes has them. In a sandbox in WebAssembly everything
-// belongs to one user, and nothing has permissions.
+// filesystem.Filesystem of E2B's sandboxes: directories and their contents. In a sandbox in WebAssembly
+// everything belongs to one user, and nothing has permissions.
 
 #include <sys/stat.h>
 
@@ -26,7 +26,7 @@ std::string_view type_of(const wasi::FileFact& fact) {
   }
 }
 
-// As `ls -l` writes it.
+// Permissions in the format of `ls -l`.
 std::string permissions_of(std::string_view type, uint32_t mode) {
   const char kind = type == "FILE_TYPE_DIRECTORY" ? 'd' : type == "FILE_TYPE_SYMLINK" ? 'l' : '-';
   std::string text(1, kind);
@@ -71,7 +71,7 @@ OrderedJson to_json(const Entry& of) {
 void answer(const SharedCall& call, const OrderedJson& json) { call->reply(rpc_response(json_text(json))); }
 void refuse(const SharedCall& call, const ApiError& error) { call->reply(rpc_response(rpc_error(error))); }
 
-// The path of a message's member. Nothing: the call was refused.
+// The path in a message's member. Nothing: the call was refused.
 std::optional<std::string> path_in(const SharedCall& call, const Json& message, const char* name) {
   Fields fields(message);
   const std::string path = fields.text(name);
@@ -84,13 +84,13 @@ std::optional<std::string> path_in(const SharedCall& call, const Json& message, 
   return std::nullopt;
 }
 
-// How far a path is below a directory: 1 for what is in it.
+// The depth of a path below a directory: 1 for its entries.
 uint64_t depth_below(const std::string& directory, const std::string& path) {
   const auto from = path.begin() + static_cast<ptrdiff_t>(std::min(directory.size(), path.size()));
   return static_cast<uint64_t>(std::max<ptrdiff_t>(std::count(from, path.end(), '/'), 1));
 }
 
-// What an act gives, down to so many directories below its path.
+// Runs an act and returns the entries, down to that many directories below its path.
 Answer<void> act_in(Guest& guest, const wasi::FileRequest& request, uint64_t depth, Entries& entries) {
   auto facts = guest.act_on_files("", request);
   if (!facts) return std::unexpected(facts.error());
@@ -151,14 +151,14 @@ void list(const Service& service, const SharedCall& call, const Json& message) {
       depth);
 }
 
-// There before: the clients are told so.
+// It existed before: the clients are told so.
 void make_directory(const Service& service, const SharedCall& call, const Json& message) {
   const auto path = path_in(call, message, "path");
   if (!path) return;
   act(service, call, {.act = wasi::FileAct::kStat, .path = *path},
       [service, call, path](const Answer<Entries>& before) {
         if (before)
-          return call->reply(rpc_response(RpcError{RpcCode::kAlreadyExists, *path + " is there already"}));
+          return call->reply(rpc_response(RpcError{RpcCode::kAlreadyExists, *path + " already exists"}));
         if (before.error().code != ApiCode::kNotFound) return refuse(call, before.error());
         act(service, call, {.act = wasi::FileAct::kMakeDirectory, .path = *path},
             [call](const Answer<Entries>& entries) { answer_entry(call, entries); });
@@ -174,7 +174,7 @@ void move(const Service& service, const SharedCall& call, const Json& message) {
       [call](const Answer<Entries>& entries) { answer_entry(call, entries); });
 }
 
-// What is not there is removed already, as with E2B.
+// Removing a missing file succeeds, as in E2B.
 void remove(const Service& service, const SharedCall& call, const Json& message) {
   const auto path = path_in(call, message, "path");
   if (!path) return;
@@ -192,7 +192,7 @@ struct WatchWish {
   bool is_deep = false;
 };
 
-// Errors: of what the message says.
+// Returns the errors of an invalid message.
 Answer<WatchWish> wish_in(const Json& message) {
   Fields fields(message);
   const WatchWish wish{absolute_path(fields.text("path")), fields.flag("recursive")};
@@ -234,7 +234,7 @@ void answer_events(const SharedCall& call, const std::string& watcher) {
   answer(call, {{"events", list}});
 }
 
-// Watches are looked after when something was asked of the sandbox; processes of a Linux one change files without that.
+// Watches are updated after operations on the sandbox; processes of a Linux sandbox change files without any.
 void get_watcher_events(const Service& service, const SharedCall& call, const Json& message) {
   Fields fields(message);
   const std::string watcher = fields.text("watcherId");

@@ -1,6 +1,6 @@
-// The parts of E2B's interface, a file for each. A handler answers every call that it gets, now or later.
+// The parts of E2B's interface, one file for each. A handler answers every call that it gets, now or later.
 //
-// Threads: any; they keep nothing themselves.
+// Threads: any; they keep no state.
 #pragma once
 
 #include "service/e2b/call.h"

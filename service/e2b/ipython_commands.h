@@ -1,4 +1,4 @@
-// What carries out a command of a cell (cell.h), in Python. It runs in the sandbox.
+// Runs a command of a cell (cell.h), in Python, inside the sandbox.
 //
 // Threads: data.
 #pragma once
@@ -19,7 +19,7 @@ import sys
 _PIP = re.compile(r"(?:(?:python[\d.]*|\{sys\.executable\})\s+-m\s+|uv\s+)?pip[\d.]*\s+(\S+)(.*)", re.DOTALL)
 _REDIRECTION = re.compile(r"[\d&]?>>?(.*)", re.DOTALL)
 _NEEDS_LINUX = "needs a sandbox of the linux kind; this one is an interpreter in WebAssembly. docs/e2b.md lists what works here."
-_HOW = ("pip cannot bring packages here. They are given when a sandbox is created (\"packages\" of POST /v1/sandboxes, then "
+_HOW = ("pip cannot download packages here. They are chosen when a sandbox is created (\"packages\" of POST /v1/sandboxes, then "
         "Sandbox.connect()) or by a template that was made of such a sandbox.")
 _TAKE_A_VALUE = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--timeout", "--retries",
                  "--progress-bar", "--cache-dir"}
@@ -56,7 +56,7 @@ def words_of(text):
         if redirection and not redirection[1] and words:
             words.pop()  # where its output was to go
         elif word in _ASK_FOR_MORE or word.partition("=")[0] in _ASK_FOR_MORE:
-            raise RuntimeError(f"pip install {word} is not here. {_HOW}")
+            raise RuntimeError(f"pip install {word} is not supported. {_HOW}")
         elif word in _TAKE_A_VALUE and words:
             words.pop()
         elif not redirection and not word.startswith("-"):
@@ -75,7 +75,7 @@ def problem_of(word):
     try:
         wanted = Requirement(word)
     except InvalidRequirement:
-        return f"{word} is no name of a package"
+        return f"{word} is not a package name"
     if wanted.marker and not wanted.marker.evaluate():
         return print(f"Ignoring {wanted.name}: markers '{wanted.marker}' don't match your environment")
     module = wanted.name.replace("-", "_")

@@ -1,7 +1,7 @@
-// What E2B's interface knows of sandboxes besides what Sandboxes does: by which access tokens they may be reached, and the
-// commands that ran in them. E2B's clients get an access token when they make a sandbox or connect to it, and show it
-// with every request to the sandbox itself; it ends with the sandbox, with the API key that it was got by, and with the
-// service's process (then Sandbox.connect() gives another).
+// What E2B's interface knows about sandboxes in addition to Sandboxes: their access tokens, and the commands
+// that ran in them. E2B's clients get an access token when they create or connect to a sandbox, and send it
+// with every request to the sandbox itself; it is valid until the sandbox, the API key with which it was
+// obtained, or the service's process ends (then Sandbox.connect() returns another).
 //
 // Threads: any.
 #pragma once
@@ -24,11 +24,11 @@
 
 namespace membrane::service::e2b {
 
-// A command that a client started. Its exec is kept by Sandboxes, and by who reads it: one that is over is there as long as
-// other execs that are over.
+// A command that a client started. Sandboxes keeps its exec, and so do its readers: one that is over is kept
+// as long as other execs that are over.
 struct Command {
-  uint32_t pid = 0;     // of a Linux sandbox its process there; of others a number of ours
-  std::string program;  // as the client wrote these
+  uint32_t pid = 0;     // for a Linux sandbox its process id there; for others a generated number
+  std::string program;  // as written by the client
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
   std::optional<std::string> directory;
@@ -36,7 +36,7 @@ struct Command {
   bool is_linux = false, has_terminal = false;
   std::weak_ptr<Exec> exec;
 
-  // Null when it is over, and not kept any more.
+  // Null when it is over and no longer kept.
   [[nodiscard]] std::shared_ptr<Exec> find_exec() const { return exec.lock(); }
   [[nodiscard]] bool is_over() const {
     const auto found = exec.lock();
@@ -44,8 +44,7 @@ struct Command {
   }
 };
 
-// A place where code of a language keeps its state, by the id that clients use: Sandboxes has another for it after it was
-// restarted.
+// A context of a language, by the id that clients use: after a restart Sandboxes has another one for it.
 struct CodeContext {
   std::string id;
   std::string own_id;  // of Sandboxes
@@ -65,7 +64,7 @@ class Known {
   [[nodiscard]] std::optional<Caller> find_access(const std::string& hash) const;
 
   // -- commands; the newest kMostCommands that are over are known, so that a client that connects late finds its end
-  // Its pid, which is one of ours when it has none. One that has the pid of another replaces it.
+  // Returns its pid, which is generated if the command has none. It replaces a command with the same pid.
   uint32_t add_command(Command command);
   [[nodiscard]] std::vector<Command> running_commands() const;
   [[nodiscard]] std::optional<Command> find_command(uint32_t pid) const;
@@ -92,21 +91,21 @@ class Known {
   std::deque<std::pair<std::string, Caller>> access_;
   uint32_t next_pid_ = 1;
   std::map<uint32_t, Command> commands_;
-  std::map<std::string, CodeContext, std::less<>> contexts_;  // by id; Sandboxes bounds how many there are
+  std::map<std::string, CodeContext, std::less<>> contexts_;  // by id; Sandboxes limits their number
   std::map<std::string, uint64_t, std::less<>> executions_;
   std::optional<std::pair<int64_t, uint64_t>> cpu_before_;  // when, and how much
 };
 
 class KnownSandboxes {
  public:
-  // An access token for this caller. Errors: kUnavailable without libcrypto.
+  // Creates an access token for this caller. Errors: kUnavailable without libcrypto.
   Answer<std::string> give_access(const Caller& caller, const std::string& sandbox);
-  // The sandbox of this id; null when it is not known.
+  // The sandbox with this id; null when it is unknown.
   [[nodiscard]] std::shared_ptr<Known> find(std::string_view sandbox) const;
-  // Made when it is not there yet. `caller` is of the sandbox's tenant.
+  // Created if it is unknown. `caller` belongs to the sandbox's tenant.
   std::shared_ptr<Known> of(const Caller& caller, const std::string& sandbox);
   void forget(std::string_view sandbox);
-  // Those for which `is_gone` is forgotten. Called when there are twice as many as after the last time.
+  // Forgets those for which `is_gone` holds. Called when there are twice as many as after the last time.
   void sweep(const std::function<bool(const Known&)>& is_gone);
 
  private:

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kBash = "/bin/bash", kShell = "/bin/sh";
 
-// Where a command begins: relative paths begin at the home of its user, which the sandbox knows of those that are named.
+// The start directory of a command: relative paths start at the home of its user, which the sandbox knows for
+// named users.
 std::string directory_of(const Command& command, std::string_view user) {
   const std::string given = command.directory.value_or("");
   if (user.empty()) return absolute_path(given);
@@ -19,7 +20,7 @@ std::string directory_of(const Command& command, std::string_view user) {
   return given.starts_with("~/") ? given.substr(2) : given;
 }
 
-// What the command needs to be there; gives the program, which is another shell where there is no bash.
+// Prepares what the command needs; returns the program, which is another shell where there is no bash.
 Answer<std::string> prepare(Guest& guest, const Command& command, const std::string& directory,
                             bool is_usual_user) {
   const auto stat = [&](const std::string& path) {
@@ -36,7 +37,7 @@ Answer<std::string> prepare(Guest& guest, const Command& command, const std::str
   return command.program == kBash && !stat(std::string(kBash)) ? std::string(kShell) : command.program;
 }
 
-// Whoever is first answers: the command's beginning, or its end without one.
+// The first one answers: the command's start, or its end if it never started.
 void begin(const Service& service, const SharedCall& call, CommandStart start, ExecSpec spec) {
   const auto is_answered = std::make_shared<std::atomic<bool>>(false);
   spec.hear_begun = [call, is_answered, command = std::move(start.command)](const std::shared_ptr<Exec>& exec,

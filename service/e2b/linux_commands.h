@@ -1,4 +1,4 @@
-// Commands of Linux sandboxes: programs as they are, by pipes or on a terminal.
+// Commands of Linux sandboxes: real programs, with pipes or on a terminal.
 //
 // Include from .cc files only. Threads: pure; they answer from any.
 #pragma once
@@ -17,10 +17,10 @@ struct CommandStart {
   std::optional<uint64_t> timeout_ms;
   bool takes_input = false;
 };
-// Answers with its stream once it has begun; so that it can be sent signals by then.
+// Answers with its stream once it has started, so that it can receive signals by then.
 void start_linux_command(const Service& service, const SharedCall& call, CommandStart start);
 
-// The user that a request names, as `Authorization: Basic`; "" for none.
+// The user that a request names as `Authorization: Basic`; "" for none.
 std::string user_of(const RequestHead& head);
 
 }  // namespace membrane::service::e2b

@@ -17,8 +17,8 @@ std::unexpected<ApiError> malformed(const char* what) {
                 "Send multipart/form-data, or the bytes alone as application/octet-stream.");
 }
 
-// The value of a parameter of a header: `form-data; name="file"; filename="a"`. Browsers and clients write a quote within
-// one as %22 or with a backslash.
+// The value of a header's parameter: `form-data; name="file"; filename="a"`. Browsers and clients write a
+// quote inside one as %22 or with a backslash.
 std::optional<std::string> parameter(std::string_view header, std::string_view name) {
   size_t at = header.find(';');
   while (at < header.size()) {
@@ -47,7 +47,8 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
   return std::nullopt;
 }
 
-// What clients make of the three characters that a quoted name cannot have (the HTML standard, "multipart form data").
+// How clients encode the three characters that a quoted name cannot contain (the HTML standard, "multipart
+// form data").
 std::string unescaped(std::string text) {
   constexpr std::pair<std::string_view, char> kEscapes[] = {{"%22", '"'}, {"%0D", '\r'}, {"%0A", '\n'}};
   for (const auto& [escape, character] : kEscapes)
@@ -56,7 +57,7 @@ std::string unescaped(std::string text) {
   return text;
 }
 
-// Of a part's head: Content-Disposition alone counts.
+// Reads a part's head: only Content-Disposition matters.
 Answer<FormPart> read_head(std::string_view head) {
   constexpr std::string_view kDisposition = "content-disposition:";
   while (!head.empty()) {
@@ -67,7 +68,7 @@ Answer<FormPart> read_head(std::string_view head) {
     auto name = parameter(line, "name");
     if (!name) return malformed("has a part without a name");
     FormPart part{unescaped(*std::move(name)), unescaped(parameter(line, "filename").value_or("")), {}};
-    if (!is_utf8(part.name) || !is_utf8(part.file_name)) return malformed("has a name that is no UTF-8");
+    if (!is_utf8(part.name) || !is_utf8(part.file_name)) return malformed("has a name that is not UTF-8");
     return part;
   }
   return malformed("has a part without Content-Disposition");

@@ -1,4 +1,4 @@
-// multipart/form-data (RFC 7578), as uploads send it: the files in it.
+// Parses multipart/form-data (RFC 7578), the format of uploads.
 //
 // Threads: pure.
 #pragma once
@@ -17,8 +17,8 @@ struct FormPart {
   std::string_view bytes;
 };
 
-// The parts of a body, which they point into. `content_type` names the boundary. Errors: kInvalidRequest; kTooLarge for
-// more than kMostParts.
+// The parts of a body, which they point into. `content_type` names the boundary. Errors: kInvalidRequest;
+// kTooLarge for more than kMostParts.
 inline constexpr size_t kMostParts = 1'000;
 Answer<std::vector<FormPart>> read_form(std::string_view content_type, std::string_view body);
 

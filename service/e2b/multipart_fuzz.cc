@@ -1,4 +1,4 @@
-// Arbitrary bytes as a form and a boundary: what is read stands in the body.
+// Arbitrary bytes as a form and a boundary: parsed parts lie in the body.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

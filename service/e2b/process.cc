@@ -1,5 +1,5 @@
-// Commands, as process.Process of E2B's sandboxes has them. A Linux sandbox has programs (linux_commands.h); one in WebAssembly
-// has none but its interpreter and a few small ones, and a line that asks for more is refused by name.
+// process.Process of E2B's sandboxes: commands. A Linux sandbox has programs (linux_commands.h); one in
+// WebAssembly has only its interpreter and a few small ones, and a line that needs more is refused by name.
 
 #include <algorithm>
 #include <charconv>
@@ -22,9 +22,9 @@ namespace {
 // -- programs -------------------------------------------------------------------------------------------------------
 
 constexpr size_t kMostLineBytes = 64u << 10, kMostTagBytes = 1u << 10;
-constexpr size_t kMostPrintedBytes = 8u << 20;  // of a command that is no program of the interpreter
+constexpr size_t kMostPrintedBytes = 8u << 20;  // for a command that is not run by the interpreter
 
-// A command whose words are known, on its way to an exec.
+// A parsed command on its way to an exec.
 struct Start {
   Service service;
   SharedCall call;
@@ -32,9 +32,9 @@ struct Start {
   std::string template_name;
   Command command;
   std::optional<uint64_t> timeout_ms;
-  bool takes_input = false;  // while it runs, where it is a program of an interpreter
+  bool takes_input = false;  // while it runs, if the interpreter runs it
 
-  // Relative paths begin at the command's directory.
+  // Relative paths start at the command's directory.
   [[nodiscard]] std::string path(const std::string& given) const {
     if (given.starts_with('/') || !command.directory) return absolute_path(given);
     return absolute_path(absolute_path(*command.directory) + "/" + given);
@@ -44,7 +44,7 @@ struct Start {
     command.pid = call->known->add_command(command);
     stream_command(call, command, exec);
   }
-  // As the interpreter runs a program.
+  // Runs it as the interpreter runs a program.
   void run(ExecSpec spec) {
     spec.is_script = true;
     spec.timeout_ms = timeout_ms;
@@ -61,7 +61,7 @@ struct Start {
     if (!exec) return refuse_stream(call, rpc_error(exec.error()));
     begin(*exec);
   }
-  // One that is over already.
+  // A command that is already over.
   void finish(std::string_view output, std::string_view problems, int code) {
     auto held =
         service.sandboxes.hold(call->known->tenant, output.size() + problems.size() + bytes_of(command));
@@ -148,7 +148,7 @@ void run_env(const SharedStart& start) {
                           : "for (const pair of Object.entries(process.env)) console.log(pair.join('='))"});
 }
 
-// File after file: each is read when the one before was.
+// File after file: each is read after the previous one.
 void cat_from(const SharedStart& start, size_t at, const std::string& so_far) {
   if (at == start->words.size()) return start->finish(so_far, "", 0);
   start->service.sandboxes.read_file(
@@ -202,7 +202,7 @@ std::string names_in(std::string_view template_name) {
 
 // -- calls ----------------------------------------------------------------------------------------------------------
 
-// The line of `bash -l -c LINE`. Errors: for what else a client starts.
+// The line of `bash -l -c LINE`. Errors: for anything else that a client starts.
 std::expected<std::string, RpcError> line_of(const Command& command) {
   const std::vector<std::string>& arguments = command.arguments;
   if (!command.program.ends_with("bash") || arguments.size() < 2 || arguments[arguments.size() - 2] != "-c")
@@ -231,7 +231,7 @@ Answer<linux::TerminalSize> size_in(const Json& terminal) {
   return linux::TerminalSize{.columns = static_cast<uint16_t>(columns), .rows = static_cast<uint16_t>(rows)};
 }
 
-// Errors: for a message that is none, or is too long.
+// Errors: for a message that is invalid or too long.
 Answer<CommandStart> read_start(const RequestHead& head, const Json& message) {
   Fields fields(message);
   const Json process = fields.object("process"), terminal = fields.object("pty");
@@ -330,7 +330,7 @@ void connect(const Service&, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return refuse_stream(call, command.error());
   if (const auto exec = command->find_exec()) return stream_command(call, *command, exec);
-  refuse_stream(call, {RpcCode::kNotFound, "the command is over, and what it printed is not kept any more"});
+  refuse_stream(call, {RpcCode::kNotFound, "the command is over, and its output is no longer kept"});
 }
 
 void list(const Service&, const SharedCall& call, const Json&) {
@@ -370,7 +370,7 @@ Answer<void> write_input(const Service& service, const SharedCall& call, const C
 
 RpcError no_terminal(const Command& command) {
   if (!command.is_linux) return rpc_error(needs_linux("A PTY"));
-  return {RpcCode::kFailedPrecondition, "the command has no terminal; pty.create() gives one"};
+  return {RpcCode::kFailedPrecondition, "the command has no terminal; pty.create() creates one"};
 }
 
 // {"process": …, "input": {"stdin": base64}}, or "pty"

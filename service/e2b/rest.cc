@@ -1,4 +1,4 @@
-// E2B's API: sandboxes made, found and ended.
+// E2B's API: sandboxes are created, found and ended.
 
 #include <algorithm>
 #include <charconv>
@@ -12,8 +12,8 @@
 namespace membrane::service::e2b {
 namespace {
 
-// Of the daemon in E2B's own sandboxes: what clients of this age expect of one, short of file metadata (0.6.2 is the first
-// that clients ask for them, and are refused).
+// The version of the daemon in E2B's own sandboxes: what current clients expect, short of file metadata
+// (clients request it from 0.6.2 on, and would be refused).
 constexpr std::string_view kEnvdVersion = "0.6.3";
 constexpr std::string_view kClient = "membrane";
 constexpr uint64_t kUsualTimeoutS = 300;
@@ -24,7 +24,7 @@ std::string_view state_of(const SandboxInfo& info) {
   return info.state == SandboxState::kPaused ? "paused" : "running";
 }
 
-// Of what the service calls it.
+// From the service's name for it.
 std::string template_named(const std::string& theirs) {
   return kind_of_template(theirs) == Kind::kLinux ? theirs : std::string(template_of(theirs));
 }
@@ -36,7 +36,7 @@ policy::Limits limits_of(const Service& service, const std::string& tenant, cons
   return policy ? policy->limits : service.sandboxes.guests().usual_limits(info.template_name);
 }
 
-// What their list and their details have in common.
+// What the list and the details have in common.
 OrderedJson to_json(const Service& service, const std::string& tenant, const SandboxInfo& info) {
   constexpr uint64_t kMiB = 1u << 20;
   const policy::Limits limits = limits_of(service, tenant, info);
@@ -70,21 +70,22 @@ void answer_access(const Service& service, const SharedCall& call, int status, c
   else call->refuse(json.error());
 }
 
-// What a client of E2B's can ask for at the making, and does not get: nothing is ignored that changes what a program may do.
+// Options that a client of E2B can set at creation and that are not supported: anything that changes what a
+// program may do is refused, not ignored.
 Answer<void> check_wishes(Fields& fields) {
   const auto has = [&](const char* name) { return !fields.object(name).empty(); };
   if (has("mcp")) return std::unexpected(not_here("An MCP gateway (mcp)"));
   if (has("network"))
     return refuse(ApiCode::kUnsupported, "network rules are not read in this form",
-                  "Create the sandbox by POST /v1/sandboxes with a policy, then Sandbox.connect() to it.");
-  if (has("iam")) return refuse(ApiCode::kUnsupported, "workload identities (iam) are not given here");
+                  "Create the sandbox with POST /v1/sandboxes with a policy, then Sandbox.connect() to it.");
+  if (has("iam")) return refuse(ApiCode::kUnsupported, "workload identities (iam) are not supported");
   if (fields.flag("autoPause"))
     return refuse(ApiCode::kUnsupported, "a sandbox ends at its timeout; it is not paused then",
-                  "Leave lifecycle.onTimeout out, and pause it before.");
+                  "Remove lifecycle.onTimeout, and pause the sandbox yourself.");
   return {};
 }
 
-// As much as over REST (openapi.json, Metadata).
+// The same bounds as in REST (openapi.json, Metadata).
 Answer<void> check_metadata(const std::map<std::string, std::string>& metadata) {
   constexpr size_t kMost = 64, kMostNameBytes = 128, kMostValueBytes = 4096;
   const bool is_too_long = std::ranges::any_of(metadata, [](const auto& each) {
@@ -96,7 +97,7 @@ Answer<void> check_metadata(const std::map<std::string, std::string>& metadata) 
                 "Names have up to 128 bytes, values up to 4096.");
 }
 
-// "linux, linux:debian, ", or "" where there is none.
+// "linux, linux:debian, ", or "" if there are none.
 std::string linux_templates(const Service& service) {
   std::string names;
   for (const TemplateInfo& each : service.sandboxes.guests().templates())
@@ -104,7 +105,7 @@ std::string linux_templates(const Service& service) {
   return names;
 }
 
-// What a body asks for. Errors: for what is not to be had.
+// What a body asks for. Errors: for unsupported options.
 Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, const Json& body) {
   Fields fields(body);
   const std::string wanted = fields.text("templateID");
@@ -125,7 +126,7 @@ Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, cons
     spec.template_name = wanted;
   else if (spec.template_name.empty())
     return refuse(ApiCode::kNotFound, "template '" + wanted + "' not found",
-                  "Here are base and code-interpreter-v1 (Python), javascript, " + linux_templates(service) +
+                  "There are base and code-interpreter-v1 (Python), javascript, " + linux_templates(service) +
                       "and your snapshots.");
   if (template_named(wanted).empty()) return spec;  // with the policy and the environment that it had
   spec.environment.try_emplace("HOME", kHome);
@@ -161,7 +162,7 @@ void create(const Service& service, const SharedCall& call) {
   auto spec = read_spec(service, call->caller, *body);
   if (!spec) return call->refuse(spec.error());
   service.known.sweep([&](const Known& known) { return !service.sandboxes.get(known.tenant, known.id); });
-  // It is to begin as E2B's programs expect, before anybody else can ask it something.
+  // Prepared as E2B's programs expect, before anybody else can use it.
   std::string code;
   if (spec->policy && kind_of_template(spec->template_name) != Kind::kLinux)
     code = code_to_begin_in(spec->template_name, std::string(kHome));
@@ -179,7 +180,7 @@ void create(const Service& service, const SharedCall& call) {
 
 // -- lists --------------------------------------------------------------------------------------------------------
 
-// "key=value&key=value", whose parts were percent-encoded once more than a query is.
+// "key=value&key=value", whose parts were percent-encoded once more than a query.
 std::vector<std::pair<std::string, std::string>> pairs_of(std::string_view text) {
   RequestHead once, twice;
   once.target = "/?" + std::string(text);
@@ -217,7 +218,7 @@ void list(const Service& service, const SharedCall& call) {
   if (const auto text = head.query_value("limit")) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
     if (error != std::errc() || end != text->data() + text->size() || limit == 0)
-      return call->refuse({ApiCode::kInvalidRequest, "\"limit\" is no number above 0"});
+      return call->refuse({ApiCode::kInvalidRequest, "\"limit\" is not a number above 0"});
     limit = std::min(limit, kMostListed);
   }
   auto page = service.sandboxes.list(call->caller.tenant,
@@ -259,7 +260,7 @@ void get(const Service& service, const SharedCall& call, const std::string& id) 
   call->answer(200, json);
 }
 
-// One entry, of this moment; none of a sandbox that is paused.
+// One entry, of this moment; none for a paused sandbox.
 void get_metrics(const Service& service, const SharedCall& call, const std::string& id) {
   const auto info = service.sandboxes.get(call->caller.tenant, id);
   if (!info) return call->refuse(info.error());
@@ -309,7 +310,7 @@ SandboxChange life_of(uint64_t seconds) {
   return change;
 }
 
-// To live for so many seconds from now.
+// Sets the time to live, in seconds from now.
 void set_timeout(const Service& service, const SharedCall& call, const std::string& id, const char* member) {
   const auto body = read_object(call->request.body);
   if (!body) return call->refuse(body.error());
@@ -322,7 +323,7 @@ void set_timeout(const Service& service, const SharedCall& call, const std::stri
   else call->refuse(info.error());
 }
 
-// Its time to live becomes what is asked for when that is longer than what is left; one that is paused is resumed.
+// Extends the time to live if the requested one is longer than what is left; resumes a paused sandbox.
 void connect(const Service& service, const SharedCall& call, const std::string& id) {
   const auto body = read_object(call->request.body);
   if (!body) return call->refuse(body.error());
@@ -389,7 +390,7 @@ void snapshot(const Service& service, const SharedCall& call, const std::string&
   });
 }
 
-// ?sandboxID: of this sandbox; ?name: of this name or id.
+// ?sandboxID: by sandbox; ?name: by name or id.
 void list_snapshots(const Service& service, const SharedCall& call) {
   const auto of = call->request.query_value("sandboxID");
   const auto name = call->request.query_value("name");
@@ -402,7 +403,7 @@ void list_snapshots(const Service& service, const SharedCall& call) {
   call->reply(json_response(200, list.dump()));
 }
 
-// E2B's snapshots are its templates: the name goes with the snapshot.
+// E2B's snapshots are its templates: the name is removed with the snapshot.
 void delete_snapshot(const Service& service, const SharedCall& call, const std::string& id) {
   Snapshots& snapshots = service.sandboxes.snapshots();
   const auto found = snapshots.find(call->caller.tenant, id);

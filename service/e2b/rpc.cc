@@ -5,7 +5,7 @@
 namespace membrane::service::e2b {
 namespace {
 
-// The one message of a call.
+// The only message of a call.
 std::expected<Json, RpcError> read_message(const Request& request, bool is_stream) {
   std::string_view text = request.body;
   if (request.headers.find("Connect-Content-Encoding").value_or("identity") != "identity" ||
@@ -15,7 +15,7 @@ std::expected<Json, RpcError> read_message(const Request& request, bool is_strea
     const auto frames = read_frames(text);
     if (!frames) return std::unexpected(frames.error());
     if (frames->size() != 1)
-      return std::unexpected(RpcError{RpcCode::kInvalidArgument, "the call has not one message"});
+      return std::unexpected(RpcError{RpcCode::kInvalidArgument, "the call must have one message"});
     text = frames->front();
   }
   auto message = read_object(text);

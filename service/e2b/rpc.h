@@ -1,4 +1,4 @@
-// A service of the Connect protocol: its methods by name, and the way of a request to one of them.
+// A service of the Connect protocol: its methods by name, and the dispatch of a request to one of them.
 //
 // Include from .cc files only. Threads: pure; methods answer from any.
 #pragma once
@@ -12,12 +12,13 @@ namespace membrane::service::e2b {
 
 struct RpcMethod {
   std::string_view name;
-  std::string_view scope;  // that the caller needs
-  bool is_stream;          // of its answer; then its request is one message in a frame
+  std::string_view scope;  // required of the caller
+  bool is_stream;          // streams its answer; then its request is one message in a frame
   void (*handle)(const Service&, const SharedCall&, const Json& message);
 };
 
-// Reads the request as one of these methods, and refuses what is none: a wrong method of HTTP, form, scope or message.
+// Dispatches the request to one of these methods, and refuses invalid ones: a wrong HTTP method, form, scope
+// or message.
 void handle_rpc(const Service& service, const SharedCall& call, std::span<const RpcMethod> methods);
 
 }  // namespace membrane::service::e2b

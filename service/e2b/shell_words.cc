@@ -5,7 +5,7 @@
 namespace membrane::service::e2b {
 namespace {
 
-// What an unquoted character means to a shell, besides being itself. "": itself.
+// The meaning of an unquoted character to a shell, other than itself. "": none.
 std::string_view meaning_of(char c) {
   switch (c) {
     case '|': return "a pipe (|)";

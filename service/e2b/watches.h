@@ -1,7 +1,7 @@
-// Changes of a directory as E2B's clients hear them, of the server-sent events of service/file_watch.h: as a stream of
-// messages, or asked for now and then.
+// Changes of a directory for E2B's clients, from the server-sent events of service/file_watch.h: as a stream
+// of messages, or polled.
 //
-// Threads: WatchEvents and WatchStream as BodySource; Watchers any.
+// Threads: WatchEvents and WatchStream as for BodySource; Watchers any.
 #pragma once
 
 #include <map>
@@ -23,16 +23,16 @@ struct WatchEvent {
 
 class WatchEvents {
  public:
-  // With `is_deep` also of what is in the directories of `directory`.
+  // With `is_deep` it also reports changes inside subdirectories of `directory`.
   WatchEvents(std::shared_ptr<BodySource> source, std::string directory, bool is_deep)
       : source_(std::move(source)), directory_(std::move(directory)), is_deep_(is_deep) {}
 
   struct Taken {
     std::vector<WatchEvent> events;
-    bool has_read = false;  // something came, if only a comment
+    bool has_read = false;  // something came, even if only a comment
     bool is_end = false;
   };
-  // What is there by now; `wake` as in BodySource::next().
+  // The events so far; `wake` as in BodySource::next().
   Taken take(size_t most_bytes, std::function<void()> wake);
   void end() { source_->abandon(); }
 
@@ -42,7 +42,7 @@ class WatchEvents {
   std::shared_ptr<BodySource> source_;
   std::string directory_;
   bool is_deep_ = false;
-  std::string rest_;  // of an event that has not come whole
+  std::string rest_;  // an incomplete event
 };
 
 // Frames of WatchDirResponse.
@@ -59,13 +59,13 @@ class WatchStream final : public BodySource {
   bool has_begun_ = false;
 };
 
-// Those of one sandbox that are asked for.
+// The polled watchers of one sandbox.
 class Watchers {
  public:
   ~Watchers();
   // Its id.
   std::string add(WatchEvents events);
-  // Since the time before; nothing when there is no such watcher.
+  // The events since the last call; nothing when there is no such watcher.
   std::optional<std::vector<WatchEvent>> take(std::string_view id);
   bool remove(std::string_view id);
 

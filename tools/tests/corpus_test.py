@@ -1,4 +1,5 @@
-"""The tests of run-corpus: which programs it finds, what it gives them, and how it judges what they print."""
+"""The tests of run-corpus: which programs it finds, what it passes to them, and how it judges their
+output."""
 
 import contextlib
 import io
@@ -9,7 +10,7 @@ from support import load, project
 
 corpus_tool = load("run-corpus")
 
-# In the place of membrane: prints its arguments, its input, and the files that it finds.
+# Stands in for membrane: prints its arguments, its input, and the files that it finds.
 COMMAND = r"""
 import os, sys
 words = sys.argv[1:]

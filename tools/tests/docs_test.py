@@ -44,10 +44,15 @@ class Docs(unittest.TestCase):
         with project({"Makefile": "", "docs/README.md": "", "docs/lost.md": ""}) as root:
             self.assertEqual(docs.check(root)[0], ["docs/lost.md: docs/README.md does not list it"])
 
+    def test_a_folder_has_an_index_of_its_own(self):
+        with project({"Makefile": "", "docs/README.md": "[d](d/README.md)", "docs/d/README.md": "[a](a.md)",
+                      "docs/d/a.md": "", "docs/d/lost.md": ""}) as root:
+            self.assertEqual(docs.check(root)[0], ["docs/d/lost.md: docs/d/README.md does not list it"])
+
 
 class Help(unittest.TestCase):
     def test_every_check_says_what_it_checks(self):
-        for name in ("check-docs", "check-floors", "check-specification"):
+        for name in ("check-docs", "check-floors", "check-mentions", "check-specification"):
             done = subprocess.run([sys.executable, TOOLS / name, "--help"], capture_output=True, text=True, check=True)
             self.assertIn(f"tools/{name} [ROOT]", done.stdout)
 

@@ -1,4 +1,5 @@
-"""The register of escapes (attacks/escapes.py): how many there are, that each names a wall, and that each wall is tried."""
+"""The register of escapes (attacks/escapes.py): its size, that each attempt names a wall, and that each
+wall is tested."""
 
 import sys
 import unittest

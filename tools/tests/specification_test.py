@@ -26,6 +26,14 @@ class Specification(unittest.TestCase):
     def test_a_promise_without_a_test_is_found(self):
         self.assertEqual(problems("| a | by hope |\n"), ["docs/specification.md:3: no test holds: a"])
 
+    def test_rules_of_forks_need_tests_too(self):
+        with project({
+            "CMakeLists.txt": "membrane_floor(wasm)\n",
+            "docs/specification.md": "",
+            "docs/fork-correctness.md": "| what | rule | test |\n| --- | --- | --- |\n| memory | its own | |\n",
+        }) as root:
+            self.assertEqual(specification.check(root)[0], ["docs/fork-correctness.md:3: no test holds: memory"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,5 @@
-"""The tests of run-python-tests and run-test262: what they read, and how they go on behind a test that ends everything."""
+"""The tests of run-python-tests and run-test262: what they parse, and how they continue after a test that
+ends everything."""
 
 import json
 import sys
@@ -12,7 +13,7 @@ from support import load  # noqa: E402
 python_tests = load("run-python-tests")
 test262 = load("run-test262")
 
-# In the place of the command: the interpreter "ends" in the test b, unless b is left out.
+# Stands in for the command: the interpreter "ends" in the test b, unless b is left out.
 COMMAND = r"""
 import json, sys
 request = json.load(open(sys.argv[sys.argv.index("--input") + 1]))

@@ -1,4 +1,4 @@
-"""Loads the tools, which are programs without a suffix, as modules; makes small projects to check."""
+"""Loads the tools, which are programs without a suffix, as modules; creates small projects to check."""
 
 import contextlib
 import importlib.util
@@ -18,7 +18,7 @@ def load(name: str):
 
 @contextlib.contextmanager
 def project(files: dict[str, str]):
-    """A directory with these files, gone afterwards."""
+    """A directory with these files, removed afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         for name, text in files.items():

@@ -1,4 +1,5 @@
-// What SQLite's file system asks of POSIX, and WASI has not: locks, users and modes. There is one program, one user.
+// What SQLite's file system needs from POSIX and WASI lacks: locks, users and modes. There is one program,
+// one user.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// Blob, File and FormData; a form as a body of HTTP, and read from one.
+// Blob, File and FormData; a form as an HTTP body, and read from one.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;

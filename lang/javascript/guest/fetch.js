@@ -1,4 +1,4 @@
-// The capabilities as `membrane`, made from what the host says of them; and fetch() over http.
+// The capabilities as `membrane`, built from the host's description; and fetch() over http.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -6,16 +6,16 @@
   const door = globalThis.__membrane_door;
   delete globalThis.__membrane_door;
 
-  // --- what goes through the door, whatever a program makes of the built-in objects ---
+  // --- requests to the door, which work even if a program modifies the built-in objects ---
 
   const parseJson = JSON.parse, stringify = JSON.stringify;
   const { getPrototypeOf, hasOwn, keys, prototype: objects, setPrototypeOf } = Object;
   const { isArray, prototype: arrays } = Array;
 
-  // The engine's own writer is quicker, and asks the prototypes for toJSON.
+  // The engine's own writer is faster, but asks the prototypes for toJSON.
   const isAsItWas = () => !hasOwn(objects, "toJSON") && !hasOwn(arrays, "toJSON") && getPrototypeOf(arrays) === objects;
   const toJson = (value) => isAsItWas() ? stringify(value) : written(value);
-  // Of what JSON itself has.
+  // For values that JSON itself has.
   function written(value) {
     if (value === null || typeof value !== "object") return stringify(value) ?? "null";
     let text = "";
@@ -28,7 +28,7 @@
       if (value[names[i]] !== undefined) text += `${text === "" ? "" : ","}${stringify(names[i])}:${written(value[names[i]])}`;
     return `{${text}}`;
   }
-  // An answer has what the host put there, and nothing of a prototype's.
+  // An answer has only what the host put there, and nothing from a prototype.
   const bare = (value) =>
     value !== null && typeof value === "object" && !isArray(value) ? setPrototypeOf(value, null) : value;
   function parseAnswer(text) {
@@ -41,7 +41,7 @@
   const kNames = { EACCES: "PermissionError", ENOENT: "NotFoundError", EINVAL: "ArgumentError", ETIMEDOUT: "TimeoutError",
                    ECONNECT: "ConnectionError" };
 
-  // What no grant allows, or what failed: `errno` says how ("EBUDGET"), `grant` what would allow it.
+  // A call that no grant allows, or that failed: `errno` says how ("EBUDGET"), `grant` what would allow it.
   class MembraneError extends Error {
     constructor({ errno = "EHOST", message = "", grant = "" }, what = "") {
       const why = grant ? `${errno}; ${grant} would allow it` : errno;
@@ -52,7 +52,7 @@
   }
 
   shared.request = (request) => parseAnswer(door(toJson(request)));
-  // The same with bytes in the request, or alone in its answer: base64 has nothing that JSON would look at.
+  // The same with bytes in the request, or alone in its answer: base64 needs no JSON escaping.
   shared.requestWith = (request, name, bytes) =>
     parseAnswer(door(`${toJson(request).slice(0, -1)},"${name}":{"base64":"${toBase64(bytes)}"}}`));
   shared.requestBytes = (request) => {
@@ -66,7 +66,7 @@
   }
   shared.ask = ask;
 
-  // --- bytes and texts ---
+  // --- bytes and strings ---
 
   const encodeBase64 = Uint8Array.prototype.toBase64;
   const toBase64 = (bytes) => encodeBase64.call(bytes);
@@ -162,7 +162,7 @@
     }
   }
 
-  // The bytes of a body (or a stream of them), and the type that goes with them.
+  // The bytes of a body (or a stream of them), and its content type.
   function bodyOf(body) {
     if (body === undefined || body === null) return [null, null];
     if (body instanceof globals.URLSearchParams)
@@ -180,7 +180,7 @@
 
   class Body {
     #bytes = null;
-    #stream = null;  // made when it is asked for, or given
+    #stream = null;  // created on demand, or given
     #isUsed = false;
     _take(body, headers) {
       const [given, type] = bodyOf(body);
@@ -266,7 +266,7 @@
   const kOfTheConnection = ["host", "content-length", "connection", "transfer-encoding", "accept-encoding", "keep-alive", "te",
                             "trailer", "upgrade", "expect"];
 
-  // Requests that were made before the program waits, as those of Promise.all(urls.map(fetch)), are made at once.
+  // Requests made before the program awaits, as in Promise.all(urls.map(fetch)), are sent together.
   const kMostTogether = 64;
   let waiting = [];
   function exchange(sent, what) {
@@ -300,7 +300,7 @@
   async function fetch(input, init) {
     const request = new Request(input, init);
     request.signal.throwIfAborted();
-    // What is there already is not waited for: so requests that are made together stay together.
+    // Available content is not awaited: so requests that are made together stay together.
     const content = request._content === null ? null : request._bytes ?? await request._whole();
     const headers = Object.fromEntries([...request.headers].filter(([name]) => !kOfTheConnection.includes(name)));
     const sent = [request.method, request.url.split("#")[0], Object.keys(headers).length ? toJson(headers) : "",

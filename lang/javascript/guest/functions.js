@@ -5,11 +5,11 @@
   const shared = globalThis.__membrane;
   const { ask, hosts, ofBase64, toBase64 } = shared;
   const bare = (value) => value !== null && typeof value === "object" && !Array.isArray(value) ? Object.setPrototypeOf(value, null) : value;
-  const ours = new Map();   // global names that were given to the program, and their values: what it has put in their place stays
-  const types = new Map();  // the classes that stand for the host's
+  const ours = new Map();   // global names given to the program, and their values: a replacement by the program stays
+  const types = new Map();  // the classes that represent the host's
   const ids = new WeakMap();
   let queued = [];
-  // One look of the engine's more, whether it is to stop: it looks twice in each round of a loop, and knows its line at every other one.
+  // One more poll of the engine for interruption: it polls twice per loop iteration, and knows its line at every other poll.
   (() => {})();
 
   // --- values ---
@@ -93,7 +93,7 @@
   const callOf = (name, values, of) => ({ call: name, arguments: values.map(toWire), ...(of === undefined ? {} : { object: of }) });
   const call = (name, values, of) => valueOf(bare(ask({ functions: [callOf(name, values, of)] }, name)).answers[0]);
 
-  // Those that are called before the program awaits are made at once, and answered concurrently.
+  // Calls made before the program awaits are sent together, and answered concurrently.
   function callLater(name, values, of) {
     const made = callOf(name, values, of);
     return new Promise((resolve, reject) => {
@@ -120,7 +120,7 @@
     });
   }
 
-  // --- what the program sees ---
+  // --- the program's view ---
 
   const named = (made, name) => Object.defineProperty(made, "name", { value: name, configurable: true });
   const functionOf = (spec, fullName) =>
@@ -140,12 +140,19 @@
     return made;
   }
 
-  // Unless the program has put something of its own there.
+  // Unless the program has assigned something of its own.
   function put(name, value) {
     if (Object.hasOwn(globalThis, name) && !(ours.has(name) && ours.get(name) === globalThis[name])) return;
     ours.set(name, value);
     Reflect.defineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true, enumerable: true });
   }
+  // The input variables of a turn, in the place of what the program has under their names.
+  shared.assign = (inputs) => {
+    const made = Object.entries(inputs).map(([name, value]) => [name, ofWire(value)]);
+    for (const [name, value] of made)
+      if (!Reflect.defineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true, enumerable: true }))
+        throw new TypeError(`the input ${name} cannot be set: the program has made that name constant`);
+  };
   function add(module, name, value) {
     const made = hosts.get(module) ?? { __proto__: null };
     made[name] = value;

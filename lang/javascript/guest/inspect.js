@@ -11,7 +11,7 @@ globalThis.__membrane = (() => {
   const TypedArray = Object.getPrototypeOf(Uint8Array);
   const tagOfTyped = Object.getOwnPropertyDescriptor(TypedArray.prototype, Symbol.toStringTag).get;
 
-  // Whether it is a built-in thing of that kind, whatever its prototype says.
+  // Whether a value is a built-in object of that kind, whatever its prototype says.
   const has = (probe) => (value) => {
     try {
       probe(value);
@@ -65,7 +65,7 @@ globalThis.__membrane = (() => {
 
   const isPlainName = (key) => /^[a-zA-Z_][a-zA-Z_0-9]*$/.test(key);
 
-  // The name of the class that made it; null for an object without a prototype.
+  // The name of the value's class; null for an object without a prototype.
   function classOf(value) {
     for (let object = value; object !== null && object !== undefined; object = Object.getPrototypeOf(object)) {
       const made = Object.getOwnPropertyDescriptor(object, "constructor");
@@ -90,9 +90,9 @@ globalThis.__membrane = (() => {
   const ofPromise = globalThis.__membrane_promise;
   delete globalThis.__membrane_promise;
 
-  // --- what programs are made of, for errors that show the line ---
+  // --- sources of programs, for errors that show the line ---
 
-  const sources = new Map();  // by name: the code, and what stands before it on its first line
+  const sources = new Map();  // by name: the code, and the text before it on its first line
   function keepSource(name, code, head = 0) {
     sources.delete(name);
     sources.set(name, { code, head });
@@ -134,7 +134,7 @@ globalThis.__membrane = (() => {
     Object.defineProperty(Error, "captureStackTrace", { __proto__: null, value: captureStackTrace, writable: true, configurable: true });
   }
 
-  // "Name: message" and the places, of which ours are left out.
+  // "Name: message" and the places, without our own.
   function stackOf(error) {
     const name = String(error.name ?? "Error");
     const bare = error.message === undefined || error.message === "" ? name : `${name}: ${error.message}`;
@@ -183,7 +183,7 @@ globalThis.__membrane = (() => {
       return this.object(value, level);
     }
 
-    // Texts that are longer than a line are broken where they have line breaks themselves.
+    // Strings longer than a line are broken at their own line breaks.
     primitive(value) {
       if (typeof value !== "string") return this.style(primitive(value), value === null ? "null" : typeof value);
       const rest = value.length > this.mostString ? more(value.length - this.mostString, "character") : "";
@@ -215,7 +215,7 @@ globalThis.__membrane = (() => {
       return number === undefined ? shown : `<ref *${number}> ${shown}`;
     }
 
-    // What stands around the entries, and those that are not properties.
+    // The text around the entries, and entries that are not properties.
     parts(value, name, level) {
       const shownName = name ?? "[Object: null prototype]";
       const extra = typeof value[Symbol.toStringTag] === "string" && value[Symbol.toStringTag] !== name
@@ -366,7 +366,7 @@ globalThis.__membrane = (() => {
       }
     }
 
-    // On one line where it fits, and is not too deep; else one line each, numbers in columns.
+    // On one line if it fits, and is not too deep; else one line each, numbers in columns.
     join(entries, { open, close, base, isArray }, level, value) {
       const head = base === undefined ? "" : `${base} `;
       if (entries.length === 0) return `${head}${open}${close}`;
@@ -382,7 +382,7 @@ globalThis.__membrane = (() => {
       return `${head}${open}${line}  ${lines.join(`,${line}  `)}${line}${close}`;
     }
 
-    // What is called compact in full: as much on a line as goes there.
+    // Node's "compact" mode in full: as much on a line as fits.
     joinCompactly(entries, head, open, close, base) {
       const length = entries.reduce((sum, entry) => sum + bare(entry).length, entries.length + open.length + head.length);
       if (length + entries.length <= this.width && !entries.some((entry) => entry.includes("\n")))
@@ -400,7 +400,7 @@ globalThis.__membrane = (() => {
       const total = widths.reduce((sum, width) => sum + width + 2, 0);
       if (widest * 3 + this.indent >= this.width || !(total / widest > 5 || widest <= 8)) return entries;
       if (entries.some((entry) => entry.includes("\n"))) return entries;
-      // As many as make the block look about as wide as high: a character is 2.5 times as high as it is wide.
+      // Chosen so that the block looks about as wide as it is high: a character is 2.5 times as high as it is wide.
       const width = Math.max(widest - 3 - Math.sqrt(widest - total / entries.length), 1);
       const columns = Math.min(Math.round(Math.sqrt(2.5 * width * count) / width),
                                Math.floor((this.width - this.indent) / widest), this.atOnce * 4, 15);
@@ -418,7 +418,7 @@ globalThis.__membrane = (() => {
         let line = "";
         for (let at = from; at < to; ++at) {
           const isLast = at === to - 1, width = columnWidths[at - from];
-          const hidden = entries[at].length - widths[at];  // marks of colors
+          const hidden = entries[at].length - widths[at];  // color codes
           if (areNumbers) line += isLast ? entries[at].padStart(width - 2 + hidden) : `${entries[at]}, `.padStart(width + hidden);
           else line += isLast ? entries[at] : `${entries[at]}, `.padEnd(width + hidden);
         }
@@ -450,7 +450,7 @@ globalThis.__membrane = (() => {
 
   const plain = (value, options) => typeof value === "string" ? value : inspect(value, options);
 
-  // Whether a class of the program's says what it is as a text.
+  // Whether one of the program's classes defines its own text.
   function hasOwnText(value) {
     let object = value;
     while (object !== null && !Object.hasOwn(object, "toString")) object = Object.getPrototypeOf(object);
@@ -487,7 +487,7 @@ globalThis.__membrane = (() => {
             }
           case "%o": return inspect(value, { ...options, depth: 4 });
           case "%O": return inspect(value, options);
-          default: return "";  // %c: there are no styles
+          default: return "";  // %c: styles are not supported
         }
       });
       if (next < values.length) text += " ";

@@ -32,13 +32,13 @@
 
   // --- decimal digits ---
 
-  // Of a number that is not negative: its shortest digits, and how many of them stand before the point.
+  // Of a non-negative number: its shortest digits, and how many of them are before the point.
   function digitsOf(value) {
     if (typeof value === "bigint") return { digits: String(value), point: String(value).length };
     const [mantissa, exponent] = value.toExponential().split("e");
     return { digits: mantissa.replace(".", ""), point: Number(exponent) + 1 };
   }
-  // To so many digits; a half goes up.
+  // To this many digits; halves round up.
   function rounded({ digits, point }, count) {
     if (count >= digits.length) return { digits, point };
     if (count < 0) return { digits: "0", point: 1 };
@@ -223,7 +223,7 @@
       parts = this.#dressed(parts);
       return this.#signed(parts, Number.isNaN(size) ? false : isNegative, isZero || Number.isNaN(size));
     }
-    // The digits with their groups, and whether they are all zeros.
+    // The digits with separators, and whether they are all zeros.
     #number(size) {
       const o = this.#o;
       let scale = null,
@@ -283,7 +283,7 @@
         );
       }
       if (o.notation === "compact" && !o.hasFraction) {
-        // two digits where there are no more before the point
+        // two digits if there are no more before the point
         const isShort = decimal.point < 2;
         return plain(rounded(decimal, isShort ? Math.max(2, 0) : decimal.point), 0, o.minimumIntegerDigits);
       }
@@ -557,7 +557,7 @@
     }
   }
   const literal = (value) => ({ type: "literal", value });
-  // As the zone abbreviates itself, or its offset: "CET", "GMT+1", "GMT+01:00". It has no other names here.
+  // The zone's own abbreviation, or its offset: "CET", "GMT+1", "GMT+01:00". Other names are not available here.
   function nameIn(width, { name, offset }) {
     if (!/^long|Offset/.test(width) && /^[A-Z]+$/.test(name)) return name;
     if (offset === 0) return "GMT";
@@ -566,9 +566,9 @@
     return `GMT${sign}${isLong ? hours : Number(hours)}${isLong || minutes !== "00" ? `:${minutes}` : ""}`;
   }
 
-  // --- texts ---
+  // --- strings ---
 
-  // Where a character stands: blanks, marks, digits, letters; within a rank by itself.
+  // The rank of a character: blanks, marks, digits, letters; ordered within a rank.
   const kMarks = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
   function rankOf(character) {
     if (/\s/.test(character)) return [0, character];
@@ -719,7 +719,7 @@
       return { ...this.#options };
     }
   }
-  // What belongs to one character that is seen: marks, joiners and flags go with what is before them.
+  // A visible character as a unit: marks, joiners and flags belong to what is before them.
   const kCluster = /\r\n|\p{RI}\p{RI}|[^](?:[\p{M}\u200d\ufe0f\u{1f3fb}-\u{1f3ff}]|(?<=\u200d)[^])*/gu;
   class Segmenter {
     #options;
@@ -756,7 +756,7 @@
     }
   }
 
-  // As the specification has these three, which are functions besides: a call without `new` makes one, too.
+  // As specified, these three can also be called as functions: a call without `new` creates one, too.
   function callable(kind) {
     function made(locales, options) {
       return Reflect.construct(kind, [locales, options], new.target ?? made);
@@ -767,7 +767,7 @@
     return made;
   }
 
-  // What would need tables of names and languages.
+  // Features that would need tables of names and languages.
   function refused(name) {
     const kind = {
       [name]: class {

@@ -1,4 +1,4 @@
-// Modules: what a name means in a file, as Node resolves it; require(), and what import sees of CommonJS.
+// Modules: resolution of names in a file, as in Node; require(), and what import sees of CommonJS.
 //
 //   resolve(base, name) ─▶ "node:path" or "/app/node_modules/x/index.js" ─▶ load(): its source as an ES module
 //                                                                      └─▶ require(): a Module, run once
@@ -11,9 +11,9 @@
   for (const name of ["__membrane_evaluate", "__membrane_typescript"]) delete globalThis[name];
   shared.evaluate = evaluate;
   const kAsModule = 1,
-    kCompiledModule = 2; // kinds of evaluation, beside that of a script
+    kCompiledModule = 2; // kinds of evaluation, other than a script
 
-  // --- what is built in ---
+  // --- built-in modules ---
 
   const kFetch = "programs have no sockets; fetch() makes HTTP requests (with --allow http)";
   const kOneProcess = "there is one process with one thread: call the function itself, or fork the session";
@@ -66,7 +66,7 @@
     async_hooks: "AsyncLocalStorage createHook executionAsyncId triggerAsyncId",
     inspector: "Session open",
   };
-  // What packages do with them where nothing is wanted of the world.
+  // What packages use of these modules when they need nothing from the outside world.
   const kHarmless = {
     tty: { isatty: () => false },
     worker_threads: {
@@ -114,7 +114,7 @@
     },
   };
 
-  const hosts = new Map(); // "membrane" and what is below it
+  const hosts = new Map(); // "membrane" and its submodules
   const made = new Map();
   const isBuiltin = (name) => !/^(?:node:)?internal\//.test(name) && isKnown(name);
   const isKnown = (name) =>
@@ -123,7 +123,7 @@
       ? factories.has(name.slice(5)) || Object.hasOwn(kAbsent, name.slice(5))
       : factories.has(name) || Object.hasOwn(kAbsent, name));
 
-  // A module of Node's, made when it is first wanted.
+  // A module of Node's, created on first use.
   function builtin(given) {
     if (hosts.has(given)) return hosts.get(given);
     const name = given.replace(/^node:/, "");
@@ -146,7 +146,7 @@
   }
   const coded = (error, code) => Object.assign(error, { code });
 
-  // Packages ask for modules that they may never use: one that is absent can be had, and says so when it is used.
+  // Packages ask for modules that they may never use: an absent one can be loaded, and throws when it is used.
   function absent(name) {
     const refusing = (what) =>
       function () {
@@ -173,7 +173,7 @@
   }
   const builtinNames = () => [...factories.keys()].filter((name) => !name.startsWith("internal/"));
 
-  // --- what files there are; a listing of each directory is kept until something is written ---
+  // --- existing files; a listing of each directory is cached until something is written ---
 
   let listings = new Map();
   const packages = new Map();
@@ -181,7 +181,7 @@
     listings = new Map();
     packages.clear();
   };
-  // The kinds of what is in a directory, by name; null for what is none, or may not be read.
+  // The kinds of a directory's entries, by name; null if it is not a directory, or may not be read.
   function listing(directory) {
     if (listings.has(directory)) return listings.get(directory);
     let found = null;
@@ -224,7 +224,7 @@
     return `/${parts.join("/")}`;
   }
 
-  // Throws what is wrong with a text, without running it: of an ES module, or of a script with await at its top.
+  // Throws the error in a text without running it: of an ES module, or of a script with top-level await.
   shared.compileOnly = (code, name, isModule) => {
     if (isModule) evaluate(code, `${name}`, kCompiledModule);
     else evaluate(`${kCheckHead}${code}\n})`, name);
@@ -232,7 +232,7 @@
   const kCheckHead = "(async function () {";
   shared.checkHead = kCheckHead;
 
-  // What package.json says in a directory; null where there is none.
+  // The package.json of a directory; null if there is none.
   function packageIn(directory) {
     if (packages.has(directory)) return packages.get(directory);
     const path = join(directory, "package.json");
@@ -248,7 +248,7 @@
     packages.set(directory, found);
     return found;
   }
-  // Of the package that a file is in.
+  // The package of a file.
   function packageOf(path) {
     for (let directory = directoryOf(path); ; directory = directoryOf(directory)) {
       if (directory.endsWith("/node_modules")) return null;
@@ -260,7 +260,7 @@
   const kEndings = ["", ".js", ".json", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
   function fileAt(path) {
     for (const ending of kEndings) if (isFile(path + ending)) return path + ending;
-    const typed = /\.([cm]?)js$/.exec(path); // TypeScript names what it will become
+    const typed = /\.([cm]?)js$/.exec(path); // TypeScript imports the name of its output
     if (typed && isFile(`${path.slice(0, -typed[0].length)}.${typed[1]}ts`))
       return `${path.slice(0, -typed[0].length)}.${typed[1]}ts`;
     return undefined;
@@ -282,7 +282,7 @@
   const kImport = new Set(["node", "import", "module-sync", "default"]);
   const kRequire = new Set(["node", "require", "module-sync", "default"]);
 
-  // The target for the conditions: a path below the package, null where it is shut off, undefined where none holds.
+  // The target for the conditions: a path below the package, null if it is blocked, undefined if none matches.
   function targetOf(target, star, conditions, depth = 0) {
     if (typeof target === "string") return star === null ? target : target.replaceAll("*", star);
     if (target === null || typeof target !== "object" || depth > 20) return target === null ? null : undefined;
@@ -297,7 +297,7 @@
     }
     return undefined;
   }
-  // The entry of the table for a subpath: itself, or by the pattern with the longest beginning.
+  // The table's entry for a subpath: exact, or by the pattern with the longest prefix.
   function matchIn(table, subpath, conditions) {
     if (Object.hasOwn(table, subpath) && !subpath.includes("*")) return targetOf(table[subpath], null, conditions);
     let best = null,
@@ -417,7 +417,7 @@
         "--allow fs:read:./node_modules:/node_modules",
     );
   }
-  // The host says of a path that no grant leads to what would.
+  // For a path that no grant covers, the host says what grant would.
   function missingFile(name, path) {
     const { error } = request({ files: "stat", path, follow: true });
     const grant = error?.grant ? ` ${error.message} ${error.grant} would allow it.` : "";
@@ -438,7 +438,7 @@
     refuseNamespaces(code);
     return typescript(code);
   }
-  // They would be left out without a word. What has types alone may be.
+  // These would be dropped silently. A namespace that contains only types is allowed.
   const kOfValues = new Set(["const", "let", "var", "function", "class", "enum", "async", "abstract"]);
   function refuseNamespaces(code) {
     if (!/\b(?:namespace|module)\s+[\w$]/.test(code)) return;
@@ -465,15 +465,15 @@
     }
   }
 
-  // Expressions look at every place of a text: where a plain search will do, it is cheaper by far.
+  // The regular expressions test every position of a text: a plain search is much cheaper if it suffices.
   const withoutMark = (code) => (code.startsWith("#!") ? `//${code.slice(2)}` : code);
 
   const cache = Object.create(null);
-  const compiled = new Map(); // functions of files that were looked at, and not run yet
+  const compiled = new Map(); // functions of files that were compiled, but not run yet
   const kHead = "(function (exports, require, module, __filename, __dirname) {";
   const kFail = Symbol("an ES module");
 
-  // The function that a file of CommonJS is; kFail for what can only be an ES module.
+  // The function that wraps a CommonJS file; kFail for what can only be an ES module.
   function compile(path) {
     if (compiled.has(path)) return compiled.get(path);
     const text = readText(path);
@@ -554,7 +554,7 @@
       throw error;
     }
   }
-  // The names of an ES module that awaits nothing.
+  // The exports of an ES module without top-level await.
   function requireModule(path) {
     let names;
     const deliver = (found) => {
@@ -612,12 +612,12 @@
     return module;
   }
 
-  // --- ES modules: the engine asks what a name means, and what its source is ---
+  // --- ES modules: the engine asks to resolve a name, and for its source ---
 
-  // What cannot be loaded is a module that throws why; a link that misses a name of it fails before that.
+  // A module that cannot be loaded is replaced by one that throws the reason; linking fails earlier if a name is missing.
   const kRaw = '__membrane_import("membrane:raw")';
   const kMostNotLoaded = 100;
-  const notLoaded = new Map(); // by the name that the engine knows: why
+  const notLoaded = new Map(); // by the engine's name for it: the reason
   const lent = new Map();
   let nextKey = 0;
   shared.lend = (value) => {
@@ -668,7 +668,7 @@
     );
   }
 
-  // import.meta has a place only where it is asked for; the statement stands on the first line.
+  // import.meta is set up only if it is used; the statement is put on the first line.
   function withMeta(path, code, name = path) {
     if (!code.includes("import.meta")) return code;
     const head = `${kRaw}("membrane:meta")(import.meta, ${JSON.stringify(path)});`;
@@ -687,7 +687,7 @@
     });
   }
 
-  // The names that a file of CommonJS exports, as its text says them. Where it says none, it is run now.
+  // The names that a CommonJS file exports, according to its text. If the text shows none, the file is run now.
   const kExports = [
     /\bexports\.([A-Za-z_$][\w$]*)\s*=(?!=)/g,
     /\bexports\[["']([A-Za-z_$][\w$]*)["']\]\s*=(?!=)/g,
@@ -711,7 +711,7 @@
         try {
           for (const name of namesOf(find(directoryOf(path), from, kRequire), depth + 1)) names.add(name);
         } catch {
-          // What it cannot find, it tells of when it runs.
+          // What it cannot find is reported when it runs.
         }
       }
     names.delete("__esModule");
@@ -720,7 +720,7 @@
     return all !== null && (typeof all === "object" || typeof all === "function") ? Object.keys(all) : [];
   }
 
-  // For the sources above: what is lent, once; else what require() gives.
+  // For the sources above: the lent value, once; else the result of require().
   function rawOf(name) {
     if (lent.has(name)) {
       const found = lent.get(name);
@@ -730,7 +730,7 @@
     if (name === "membrane:meta") return fillMeta;
     return name.startsWith("/") ? requireAt(name) : builtin(name);
   }
-  // As import * gives it, for cells.
+  // As import * returns it, for cells.
   const spaces = new WeakMap();
   function spaceOf(all) {
     if (all === null || (typeof all !== "object" && typeof all !== "function") || Object.hasOwn(all, "default"))

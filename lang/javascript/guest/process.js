@@ -1,13 +1,13 @@
-// process: what programs look for there. session.js says what ends a turn, and when a new one begins.
+// process, as programs expect it. session.js decides what ends a turn, and when a new one begins.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
   const { ask, globals } = shared;
 
-  // `write` takes a descriptor and a text, `end` an exit code, `fail` what a callback threw.
+  // `write` takes a descriptor and a string, `end` an exit code, `fail` an error thrown by a callback.
   shared.makeProcess = ({ write, end, fail }) => {
     class Exit {}
-    // Of "exit" and the like; made when a program first listens.
+    // For "exit" and others; created when a program first listens.
     let emitter = null;
     const emitterOf = () => (emitter ??= new (shared.builtin("events"))());
     const kListening = [
@@ -39,7 +39,7 @@
       return object;
     };
 
-    // Calls that come before the promises': drained when a piece of the program has run, else as a promise's.
+    // Calls that run before promise jobs: drained after a piece of the program has run, else as promise jobs.
     let ticks = [];
     function runTicks() {
       while (ticks.length) {
@@ -52,10 +52,10 @@
       }
     }
 
-    // The turn's input, as far as it is not read. Where it waits, the host has more.
+    // The unread input of the turn. If it waits, the host has more.
     let input = new Uint8Array(),
       inputWaits = false;
-    // Until there are more than `count` bytes, or all.
+    // Until there are more than `count` bytes, or all have arrived.
     function fetchInput(count) {
       const pieces = [input];
       let length = input.length;
@@ -87,7 +87,7 @@
       input = end < 0 ? new Uint8Array() : input.subarray(end + 1);
       return line.replace(/\r$/, "");
     }
-    // Up to so many bytes, without a character that is cut where the text has one; none at the end.
+    // Up to this many bytes, without splitting a character; empty at the end.
     shared.readInput = (count) => {
       fetchInput(count);
       let end = Math.min(count, input.length);
@@ -252,7 +252,7 @@
       Exit,
       readLine,
       runTicks,
-      // Null while nobody listens.
+      // Null without listeners.
       get emitter() {
         return emitter;
       },

@@ -4,7 +4,7 @@
   "use strict";
   const shared = globalThis.__membrane;
 
-  // Behind these a slash begins a regular expression, and a class or function is a value.
+  // After these a slash begins a regular expression, and a class or function is a value.
   const kOperatorWords = new Set(["return", "typeof", "instanceof", "in", "of", "new", "delete", "void", "throw", "case", "do", "else",
                                   "yield", "await", "default", "extends"]);
   const kOpening = new Set(["(", "[", "{"]), kClosing = new Set([")", "]", "}"]);
@@ -18,13 +18,13 @@
   const kRegExp = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
   const kTemplate = /(?:[^`\\$]|\\[^]|\$(?!\{))*/y;
 
-  // What the sticky expression finds there; "" for nothing.
+  // The match of the sticky expression there; "" if there is none.
   function found(expression, code, at) {
     expression.lastIndex = at;
     return expression.exec(code)?.[0] ?? "";
   }
 
-  // The token that begins at a character, by the character: [kind, text]. Slashes and backquotes are the caller's.
+  // The token at a position, by its character: [kind, text]. Slashes and backquotes are handled by the caller.
   function tokenAt(code, at) {
     const character = code.charCodeAt(at);
     if (character >= 0x80 || character === 0x5c) {
@@ -46,10 +46,10 @@
     return ["mark", kLongMarks.has(pair) ? pair : code.startsWith("...", at) ? "..." : code[at]];
   }
 
-  // The tokens that mean something: {text, kind, at, depth, line}. `line`: a line ends before it.
+  // The significant tokens: {text, kind, at, depth, line}. `line`: a line ends before it.
   function tokensOf(code) {
     const tokens = [];
-    const open = [];  // of each bracket that is open: the bracket, and whether an expression stands in it
+    const open = [];  // for each open bracket: the bracket, and whether it contains an expression
     let at = 0, line = true;
     const push = (kind, text) => {
       tokens.push({ kind, text, at, depth: open.length, line });
@@ -163,7 +163,7 @@
       end = tokens[k] ? tokens[k].at + 1 : code.length;
     }
     if (tokens[k + 1]?.text === ";") end = tokens[k + 1].at + 1;
-    // A file is read, and may wait for others; what is built in is there.
+    // A file must be read, and may have to wait for others; built-in modules are available.
     const name = from.text.slice(1, -1);
     const isThere = shared.isBuiltin ? shared.isBuiltin(name) : !/^\.{0,2}\//.test(name);
     const imported = !isThere ? `await __membrane_import_later(${from.text})` : `__membrane_import(${from.text})`;
@@ -174,7 +174,7 @@
     return { end, text: parts.join(" ") };
   }
 
-  // The text to run. A cell's own names become global ones; a script keeps them to itself.
+  // The text to run. A cell's own names become global; a script's stay local.
   function rewrite(source, isScript) {
     const code = source.replace(/^#!/, "//");
     const tokens = /\b(?:class|const|export|import|let)\b/.test(code) ? tokensOf(code) : [];
@@ -232,7 +232,7 @@
     });
   }
 
-  // Behind the brace that closes its body: `class A extends {}.b {…}` has another before it.
+  // After the brace that closes its body: `class A extends {}.b {…}` has another one before it.
   function endOfClass(tokens, i) {
     for (let k = i; k < tokens.length; ++k) {
       if (tokens[k].depth === 0 && tokens[k].text === "}" && !["{", ")", "."].includes(tokens[k + 1]?.text)) return tokens[k].at + 1;
@@ -248,7 +248,7 @@
       const isNamed = ["function", "class"].includes(value?.text) && name?.kind === "word" && name.text !== "extends";
       const end = value ? value.at : code.length;
       replace(tokens[i].at, end, isNamed ? "" : "var __membrane_default = ");
-      tokens[i + 1].text = ";";  // what follows begins a statement
+      tokens[i + 1].text = ";";  // the following token begins a statement
       return i + 1;
     }
     if (next.text === "{") {

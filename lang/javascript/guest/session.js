@@ -11,7 +11,7 @@
     Object.defineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true, enumerable: false });
 
   const kMostPlaces = 64;
-  const kMaxNames = 200, kMaxPrototypes = 100;  // of a completion
+  const kMaxNames = 200, kMaxPrototypes = 100;  // for completion
   const isName = (text) => /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(text);
   const kMaxText = 20_000;
   const kMaxRich = 8 << 20;
@@ -65,7 +65,7 @@
   };
   Object.assign(console, { info: console.log, debug: console.log, warn: console.error, groupCollapsed: console.group, dirxml: console.log });
 
-  // --- timers: time moves on to the next one when nothing else is to do ---
+  // --- timers: time advances to the next one when there is nothing else to do ---
 
   let timers = [], nextTimer = 1, now = 0;
   class Timeout {
@@ -88,7 +88,7 @@
     timers = timers.filter((t) => t !== timer && t.id !== (typeof timer === "object" ? undefined : Number(timer)));
   };
 
-  // Runs the timer that is due next; false when there is none.
+  // Runs the timer that is due next; false if there is none.
   function runTimer() {
     if (timers.length === 0) return false;
     const next = timers.reduce((a, b) => b.at < a.at || (b.at === a.at && b.id < a.id) ? b : a);
@@ -109,7 +109,7 @@
     setInterval: (call, ms, ...values) => new Timeout(call, values, ms, true),
     setImmediate: (call, ...values) => new Timeout(call, values, 1, null),
     clearTimeout: clear, clearInterval: clear, clearImmediate: clear,
-    // What is thrown there would be lost: it is told of as a timer's is.
+    // Exceptions thrown there would be lost: they are reported like a timer's.
     queueMicrotask: (call) => bareMicrotask(() => {
       try {
         call();
@@ -119,7 +119,7 @@
     }),
   });
 
-  // util.promisify() of these gives what node:timers/promises has.
+  // util.promisify() of these returns the functions of node:timers/promises.
   for (const name of ["setTimeout", "setImmediate"])
     Object.defineProperty(globals[name], Symbol.for("nodejs.util.promisify.custom"), {
       get: () => shared.builtin("timers/promises")[name], configurable: true, enumerable: false });
@@ -146,7 +146,7 @@
   Math.random = () => (randomWord() * 0x200000 + (randomWord() >>> 11)) / 0x20000000000000;
   const hexBytes = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 
-  // --- what is shown ---
+  // --- displays ---
 
   let displays = [];
   const kMethods = { _repr_html_: "text/html", _repr_markdown_: "text/markdown", _repr_svg_: "image/svg+xml", _repr_png_: "image/png",
@@ -181,7 +181,7 @@
   };
   globals.display = (...values) => { displays.push(...values.map(bundleOf)); };
 
-  // --- process, and the names that programs call modules by ---
+  // --- process, and the global names of modules ---
 
   const ofProcess = shared.makeProcess({ write, end: (code) => turn.end(code), fail: (error) => turn?.fail(error) });
   const { process, Exit, readLine, runTicks } = ofProcess;
@@ -197,7 +197,7 @@
 
   hide("__membrane_import", importNow);
   hide("__membrane_import_later", (name) => importLater(turn?.request.name ?? "", name));
-  // Runs a script, whose names are a function's; what it has put off until it ends its first part comes then.
+  // Runs a script, whose names are local to a function; callbacks that it deferred to the end of its first part run then.
   hide("__membrane_main", (run) => {
     const module = moduleOf(turn?.request.name ?? "", true);
     const promise = run.call(module.exports, module.exports, requireOf(module), module, module.filename, module.path);
@@ -206,7 +206,7 @@
   });
   globals.require = requireOf(moduleOf("<cell>", false));
   for (const [name, value] of Object.entries(globals)) hide(name, value);
-  // Of Node's own modules there is the class when it is first wanted.
+  // Node's own classes are loaded on first use.
   Object.defineProperty(globalThis, "Buffer", {
     get: () => shared.builtin("buffer").Buffer, set: (value) => hide("Buffer", value), configurable: true, enumerable: false });
 
@@ -220,7 +220,7 @@
 
   let turn = null;
 
-  // The last value is `_` as long as the program has none of its own: what it assigns takes its place, as in Node's REPL.
+  // The last value is `_` until the program assigns its own, as in Node's REPL.
   let last;
   const { get: getLast, set: setLast } = Object.getOwnPropertyDescriptor({
     get _() { return last; },
@@ -232,7 +232,7 @@
     Reflect.defineProperty(globalThis, "_", { __proto__: null, get: getLast, set: setLast, configurable: true, enumerable: false });
   }
 
-  // Also where the program has frozen what is global.
+  // Works even if the program has frozen the global object.
   function giveRequire() {
     Reflect.defineProperty(globalThis, "require",
                            { __proto__: null, value: globals.require, writable: true, configurable: true, enumerable: false });
@@ -245,10 +245,10 @@
       this.settled = false;
       this.result = { outcome: "ok", value: null, displays: [], error: null, exit_code: 0 };
       this.exit = undefined;
-      this.lost = new Map();  // rejections that nobody has handled
+      this.lost = new Map();  // unhandled rejections
     }
 
-    // Its code has come to its end. What timers do later still belongs to it.
+    // The code has finished. What timers do later still belongs to it.
     finish(value) {
       if (this.settled) return;
       this.settled = true;
@@ -256,7 +256,7 @@
       this.result.value = bundleOf(value);
       keepLast(value);
     }
-    // The program ends itself: who listens for that hears of it, once.
+    // The program exits: its listeners are notified once.
     end(code) {
       if (this.exit !== undefined) return;
       this.exit = code;
@@ -274,7 +274,7 @@
         }
       }
     }
-    // Whether the program has taken care of it.
+    // Whether the program has handled it.
     isTaken(name, ...values) {
       if (this.exit !== undefined || !ofProcess.emitter?.listenerCount(name)) return false;
       try {
@@ -310,14 +310,14 @@
       this.result.displays = displays;
       try {
         ask({ session: "result", ...this.result });
-      } catch (error) {  // it was too large, say: the outcome must come through
+      } catch (error) {  // too large, for example: the outcome must get through
         Object.assign(this.result, { displays: [], value: { "text/plain": `<the result could not be given: ${headOf(error)}>` } });
         ask({ session: "result", ...this.result });
       }
     }
   }
 
-  // The line that it happened at, as far as it is a cell's, then what the stack says.
+  // The line of the error, if it is in a cell, followed by the stack.
   function errorOf(error) {
     let type = "Error", message = "", text = "";
     try {
@@ -354,7 +354,7 @@
     begin() {
       const request = ask({ session: "next" });
       turn = new Turn(request);
-      shared.filesChanged();  // what others did between two turns
+      shared.filesChanged();  // changes by others between two turns
       displays = [];
       groupIndent = "";
       if (request.fresh) reseed(hexBytes(request.fresh.entropy_hex));
@@ -377,12 +377,13 @@
       process.exitCode = undefined;
       ofProcess.begin(request.input ?? "", turn.isScript, request.input_waits);
       try {
+        if (request.inputs) shared.assign(request.inputs);
         let code = request.code;
         if (isTypeScript(name) || request.language === "typescript") code = withoutTypes(code);
         if (turn.isScript && !/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code))) {
           const whole = shared.withMeta(name, shared.withoutMark(code));
           if (whole === code) keepSource(name, code);
-          Reflect.deleteProperty(globalThis, "require");  // Node's modules have none
+          Reflect.deleteProperty(globalThis, "require");  // Node's modules do not have it
           return { code: whole, name, isModule: true };
         }
         keepSource(name, code, turn.isScript ? scriptHead.length : 0);
@@ -399,7 +400,7 @@
       promise.then((done) => turn.finish(done?.value), (error) => turn.fail(whyOf(error)));
     },
     fail(error) { turn.fail(whyOf(error)); },
-    // Of a turn that was stopped, and is over: where the engine interrupted it, or where it asks the host for something.
+    // For a turn that was stopped and has ended: where the engine interrupted it, or where it makes a host request.
     where(error) {
       if (error !== undefined && !(error instanceof InternalError && error.message === "interrupted")) return;
       Error.stackTraceLimit = kMostPlaces;
@@ -409,7 +410,7 @@
       if (isHandled) turn?.lost.delete(promise);
       else turn?.lost.set(promise, reason);
     },
-    // 1: there is more to do; 0: the turn is over, and its result told.
+    // 1: there is more to do; 0: the turn has ended, and its result has been sent.
     step() {
       if (turn === null) return 0;
       runTicks();
@@ -429,7 +430,7 @@
     },
   };
 
-  // The names that the one at the end of the text could become.
+  // The completions of the name at the end of the text.
   function namesFor(code) {
     try {
       const [word] = /[\p{ID_Continue}$.]*$/u.exec(code);
@@ -446,11 +447,11 @@
       }
       return [...names].sort().slice(0, kMaxNames);
     } catch {
-      return [];  // a getter threw, say
+      return [];  // a getter threw, for example
     }
   }
 
-  // Whether the text is JavaScript, or TypeScript, at all: nothing of it runs.
+  // Whether the text is valid JavaScript or TypeScript; none of it runs.
   function check(request, name) {
     try {
       const code = isTypeScript(name) || request.language === "typescript" ? withoutTypes(request.code) : request.code;
@@ -464,7 +465,7 @@
       const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(places) ?? /\((\d+):(\d+)\)/.exec(told.message) ?? [];
       const place = { line: Number(line ?? 0), column: Number(column ?? 0) };
       const lines = request.code.split("\n");
-      if (place.line > lines.length) {  // what is open was met by the end of what stands around it
+      if (place.line > lines.length) {  // an open construct was cut off by the end of its surroundings
         Object.assign(place, { line: lines.length, column: lines.at(-1).length + 1 });
         told.message = "Unexpected end of input";
         told.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${told.message}\n` +
@@ -479,12 +480,12 @@
     turn.lost.delete(promise);
     if (!turn.isTaken("unhandledRejection", reason, promise)) turn.fail(reason);
   }
-  // By its name, or by the package that it is in.
+  // By its name, or by its package.
   function isModuleFile(name) {
     try {
       return /\.m[jt]s$/.test(name) || isAlwaysModule(`/${name.replace(/^\/+/, "")}`);
     } catch {
-      return false;  // a package.json that cannot be read says nothing
+      return false;  // an unreadable package.json is ignored
     }
   }
 })();

@@ -6,7 +6,7 @@
   const kForbiddenHost = /[\u0000-\u0020"#%/:<>?@[\\\]^`{|}\u007f]/;
   const utf8 = (text) => unescape(encodeURIComponent(text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd")));
 
-  // Percent-encodes controls, what is not ASCII, and the characters of the set.
+  // Percent-encodes control characters, non-ASCII characters, and the characters of the set.
   function encode(text, set) {
     let out = "";
     for (const character of utf8(text)) {
@@ -25,7 +25,7 @@
 
   const fail = (text, why) => { throw Object.assign(new TypeError(`Invalid URL: ${why}`), { code: "ERR_INVALID_URL", input: text }); };
 
-  // 127.0.0.1, in all the ways that it can be written; undefined when the host is no such number.
+  // 127.0.0.1, in all its notations; undefined if the host is not such a number.
   function ipv4Of(host) {
     const parts = host.split(".");
     if (parts.at(-1) === "" && parts.length > 1) parts.pop();
@@ -77,7 +77,7 @@
     return address === null ? fail(whole, "the host ends in a number, and is no IPv4 address") : address ?? host;
   }
 
-  // The parts of a URL; those of `base` where the text is relative.
+  // The parts of a URL; those of `base` are used if the text is relative.
   function parse(input, base) {
     const text = String(input).replace(/^[\u0000-\u0020]+|[\u0000-\u0020]+$/g, "").replace(/[\t\n\r]/g, "");
     let rest = text;
@@ -302,7 +302,7 @@
       try {
         authorityInto(made, text.replace(/[/?#].*$/s, ""), kSpecial[this.protocol] !== undefined, text);
       } catch {
-        return;  // what is no host changes nothing
+        return;  // an invalid host changes nothing
       }
       this.#url.host = made.host;
       this.#url.port = port ?? made.port;

@@ -1,4 +1,4 @@
-// What the Web's platforms and servers have: encoders, events, cloning, randomness.
+// Globals that Web platforms and servers have: encoders, events, cloning, randomness.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -8,7 +8,7 @@
     : ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
     : (() => { throw new TypeError("bytes are an ArrayBuffer or a view of one"); })();
 
-  // The engine counts from when the image was made, which a run's own clock may not have come to when it begins.
+  // The engine counts from the creation of the image, which may be later than the start of a run's own clock.
   const now = globalThis.performance.now.bind(globalThis.performance);
   let earlier;
   class Performance {
@@ -22,7 +22,7 @@
   }
   const performance = new Performance();
 
-  // The host reads and writes UTF-8; what is no UTF-8 is for the decoder below.
+  // The host reads and writes UTF-8; invalid UTF-8 is handled by the decoder below.
   const utf8 = globalThis.__membrane_utf8, text = globalThis.__membrane_text;
   shared.compress = globalThis.__membrane_compress;
   for (const name of ["__membrane_utf8", "__membrane_text", "__membrane_compress"]) delete globalThis[name];
@@ -39,7 +39,7 @@
         return { read: text.length, written: bytes.length };
       }
       let written = into.length;
-      while (written > 0 && (bytes[written] & 0xc0) === 0x80) --written;  // a character is written whole
+      while (written > 0 && (bytes[written] & 0xc0) === 0x80) --written;  // a character is never split
       into.set(bytes.subarray(0, written));
       return { read: shared.textOf(bytes.subarray(0, written)).length, written };
     }
@@ -49,7 +49,7 @@
   const kLabels = { "utf-8": "utf-8", utf8: "utf-8", "unicode-1-1-utf-8": "utf-8", "utf-16le": "utf-16le", "utf-16": "utf-16le",
                     latin1: "latin1", "iso-8859-1": "latin1", ascii: "latin1", "us-ascii": "latin1" };
 
-  // How many bytes a sequence has that begins so, and the least and most that its second may be.
+  // The length of a sequence with this first byte, and the range of its second byte.
   function sequenceOf(first) {
     if (first >= 0xc2 && first <= 0xdf) return [2, 0x80, 0xbf];
     if (first >= 0xe0 && first <= 0xef) return [3, first === 0xe0 ? 0xa0 : 0x80, first === 0xed ? 0x9f : 0xbf];
@@ -223,7 +223,7 @@
       Object.assign(this, { data, origin, lastEventId, source, ports });
     }
   }
-  // Both ends are in the one thread: what is posted comes a little later, as a copy.
+  // Both ends are in the same thread: a message arrives a little later, as a copy.
   class MessagePort extends EventTarget {
     #other = null;
     static pair() {
@@ -320,7 +320,7 @@
   };
 
   shared.bytesOf = bytesOf;
-  // What Node adds to it, when it is first wanted.
+  // Additions of Node, created on first use.
   const subtle = () => shared.builtin("crypto").subtle;
   Object.defineProperty(crypto, "subtle", { get: subtle, enumerable: true, configurable: true });
 

@@ -26,7 +26,7 @@
     return text;
   };
 
-  // The second block, whose times have 64 bits, and the rule for what comes after them.
+  // The second block, with 64-bit times, and the rule for later times.
   function readZone(name, view) {
     const counts = (at) => Array.from({ length: 6 }, (_, i) => view.getUint32(at + 20 + 4 * i));
     const [ut, standard, leaps, times, types, characters] = counts(0);
@@ -51,7 +51,7 @@
     return { name, changes, types: which.map((type) => told[type]), first: told[0], rule: readRule(footer) };
   }
 
-  // "CET-1CEST,M3.5.0,M10.5.0/3": POSIX's TZ, whose offsets count to the west.
+  // "CET-1CEST,M3.5.0,M10.5.0/3": POSIX's TZ, with offsets positive to the west.
   function readRule(text) {
     const found =
       /^(<[^>]+>|[A-Za-z]+)([-+]?[\d:]+)(?:(<[^>]+>|[A-Za-z]+)([-+]?[\d:]+)?(?:,([^,]+),([^,]+))?)?$/.exec(text);
@@ -71,7 +71,7 @@
     const [hours, minutes = 0, seconds = 0] = text.replace(/^[-+]/, "").split(":").map(Number);
     return (text.startsWith("-") ? -1000 : 1000) * (hours * 3600 + minutes * 60 + seconds);
   }
-  // When in a year, in milliseconds of its local time.
+  // A time of the year, in milliseconds of its local time.
   function readDay(text) {
     const [day, time = "2"] = text.split("/");
     const [, kind, rest] = /^([MJ]?)(.*)$/.exec(day);
@@ -88,7 +88,7 @@
     };
   }
 
-  // What holds at a moment: { offset, isSummer, name }.
+  // The rules at a moment: { offset, isSummer, name }.
   function at(ms) {
     const { changes, types, first, rule } = zone;
     if (changes.length && ms < changes[0]) return first;
@@ -146,7 +146,7 @@
       `${offsetText(offset)} (${name})`
     );
   }
-  // A text of a date that names no zone, and is more than a day alone.
+  // A date string without a zone, with a time.
   const isLocal = (text) =>
     !/(?:[zZ]|[-+]\d\d:?\d\d|\bGMT\b|\bUTC\b.*|\b[ECMP][SD]T\b)(?:\s*\(.*\))?\s*$/.test(text.replace(/^[-+]?\d+-\d\d-\d\d/, "")) &&
     !/^[-+]?\d{4,6}(?:-\d\d){0,2}$/.test(text);
@@ -213,7 +213,7 @@
     const ms = bareParse(given);
     return isLocal(given) ? utcOf(ms) : ms;
   }
-  // What a constructor is given, as a moment.
+  // A constructor's arguments, as a moment.
   function absolute(values, bareParse) {
     if (values.length === 0) return values;
     if (values.length > 1) return [utcOf(Bare.UTC(...values))];
@@ -225,7 +225,7 @@
     zone = words === null ? null : readZone(words.name, bytesOf(words.tzif_base64));
     if (zone !== null && !isInstalled) install();
   };
-  // For Intl: the name of the zone, and of a moment what holds then.
+  // For Intl: the name of the zone, and the rules at a moment.
   shared.zone = {
     get name() { return zone === null ? "UTC" : zone.name; },
     at: (ms) => (zone === null ? { offset: 0, isSummer: false, name: "UTC" } : at(ms)),

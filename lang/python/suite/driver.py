@@ -15,14 +15,14 @@ import unittest
 import warnings
 
 MARK = "\x02"
-MAX_DETAIL = 1200  # characters of a failure
-# Modules in C that only CPython's own builds have. A module that cannot begin without one gets what skips each test that
-# touches it.
+MAX_DETAIL = 1200  # characters per failure
+# C modules that only CPython's own builds have. A test module that cannot start without one gets a replacement that
+# skips each test which touches it.
 OF_TEST_BUILDS = ("_testcapi", "_testinternalcapi", "_testlimitedcapi", "_testsinglephase", "_testmultiphase")
-# What older tests import, and newer libraries have elsewhere or no more.
+# Names that older tests import, and that newer libraries moved or removed.
 MOVED = {"_compression": "compression._common._streams"}
 REMOVED = {"typing": ("no_type_check_decorator",), "http.server": ("CGIHTTPRequestHandler",)}
-# They need no socket, but their package or module asks for one.
+# These need no socket, but their package or module asks for one.
 WITHOUT_SOCKETS = ("test_asyncio", "test_asyncgen", "test_contextlib_async", "test_sys_settrace")
 
 
@@ -58,7 +58,7 @@ class Results(unittest.TestResult):
         if self._now:
             if self._now["outcome"] not in ("failed", "error"):
                 self._now.update(outcome=outcome, detail=detail[:MAX_DETAIL])
-        else:  # of a class or a module, as setUpClass, which is no test
+        else:  # an error in setUpClass or setUpModule, which is not a test
             self.tell(end=test.id(), outcome=outcome, detail=detail[:MAX_DETAIL])
 
     def _failure(self, test, error, outcome):
@@ -134,7 +134,7 @@ def prepare(request):
         try:
             sys.modules[old] = importlib.import_module(new)
         except ImportError:
-            pass  # it is where it was
+            pass  # it stays where it was
     for module, names in REMOVED.items():
         for name in names:
             if not hasattr(importlib.import_module(module), name):

@@ -1,5 +1,5 @@
-// The vdso that every guest program has: a small shared library that reads clocks without a system call. It runs as a part
-// of the guest, and can do nothing that other code of the guest cannot.
+// The vdso of every guest program: a small shared library that reads clocks without a system call. It runs as
+// part of the guest, and can do nothing that other code of the guest cannot do.
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -71,7 +71,7 @@ time_t __vdso_time(time_t* time) {
   return now.tv_sec;
 }
 
-// There is one processor, as far as a guest is told.
+// Guests see one processor.
 long __vdso_getcpu(unsigned* processor, unsigned* node, void* unused) {
   (void)unused;
   if (processor != NULL) *processor = 0;

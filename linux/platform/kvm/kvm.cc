@@ -45,7 +45,7 @@ Result<HostFile> open_kvm_device() {
   if (!device)
     return unsupported(
         "/dev/kvm: " + std::string(std::strerror(errno)),
-        "Use a machine with virtualization, and a user who may open /dev/kvm; or the platform \"trap\".");
+        "Use a machine with virtualization, and a user who may open /dev/kvm; or use the platform \"trap\".");
   if (ioctl(device.number(), KVM_GET_API_VERSION, 0) != kVersion)
     return unsupported("/dev/kvm is of another version", "Use the platform \"trap\".");
   for (const Need& need : kNeeds) {

@@ -1,5 +1,6 @@
-// Guests that know that they are in a machine, and mean ill: what a machine's supervisor could do, calls and jumps from odd places,
-// and its gates. They may lose themselves; the kernel process and the other guests must not notice.
+// Hostile guests that know that they are in a machine: they try what a machine's supervisor could do, calls
+// and jumps from odd places, and its gates. They may lose themselves; the kernel process and the other guests
+// must not notice.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,14 +35,14 @@ class KvmAttackTest : public testing::Test {
     innocent_ = load_guest(*platform_, code_of(kvm_well));
     ASSERT_NE(innocent_, nullptr);
   }
-  // Another guest goes on as before.
+  // Another guest continues as before.
   void expect_all_is_well() {
     const uint64_t before = innocent_->registers.rbx;
     ASSERT_EQ(run_guest(*platform_, *innocent_), innocent_.get());
     EXPECT_EQ(innocent_->stop.kind, StopKind::kSystemCall);
     EXPECT_EQ(innocent_->registers.rbx, before + 1);
   }
-  // Code for its processor to run, from bytes.
+  // Code for the guest's processor, from bytes.
   std::unique_ptr<Thread> load(std::span<const uint8_t> code) {
     return load_guest(*platform_, std::as_bytes(code));
   }
@@ -118,7 +119,8 @@ const std::vector<Instruction>& privileged() {
   return all;
 }
 
-// What comes next shows that it was not carried out: the guest has an exception, and is still a program.
+// The following code shows that the instruction had no effect: the guest gets an exception and is still a
+// user program.
 TEST_F(KvmAttackTest, PrivilegedInstructionsAreExceptions) {
   for (const Instruction& each : privileged()) {
     std::vector<uint8_t> code = each.code;
@@ -150,7 +152,8 @@ TEST_F(KvmAttackTest, CallsOfAMachineAreNotAnswered) {
   expect_all_is_well();
 }
 
-// As the processor does it: an exception, before the instruction. (An emulated kvm takes some numbers for its own, and does nothing.)
+// As on the processor: an exception before the instruction. (An emulated kvm handles some vectors itself and
+// does nothing.)
 TEST_F(KvmAttackTest, EveryInterruptIsAnExceptionOrNothing) {
   for (int number = 0; number < 256; ++number) {
     const std::array<uint8_t, 9> code = {0xcd, static_cast<uint8_t>(number), 0xb8, 39, 0, 0, 0, 0x0f, 0x05};
@@ -205,7 +208,8 @@ TEST_F(KvmAttackTest, TheGatesAreNotData) {
   expect_all_is_well();
 }
 
-// A jump to the gate of calls is a call, with the registers as they are; one to any other gate is a fault there.
+// A jump to the system call gate is a call with the current registers; a jump to any other gate is a fault
+// there.
 TEST_F(KvmAttackTest, JumpsToGatesAreNotExceptions) {
   const std::unique_ptr<Thread> caller = load_guest(*platform_, code_of(kvm_jump));
   caller->registers.rdi = KVM_GATE_CALL;
@@ -333,7 +337,8 @@ TEST_F(KvmAttackTest, WhatIsNotExecutableIsNotExecuted) {
 
 GUEST_CODE(kvm_touches, "1: mov (%rdi), %rax; mov %rax, (%rdi); mov $39, %eax; syscall; jmp 1b");
 
-// Rights come and go; each change is seen, also when the page tables' room has been used many times.
+// Permissions are added and removed; each change takes effect, even after the page tables' room was reused
+// many times.
 TEST_F(KvmAttackTest, ChangesProtectionsWithoutEnd) {
   constexpr uint64_t kAt = 0x40000000, kLength = 16 << 21;
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_touches));
@@ -359,7 +364,7 @@ TEST_F(KvmAttackTest, ChangesProtectionsWithoutEnd) {
 TEST_F(KvmAttackTest, MapsFarApart) {
   const std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(kvm_touches));
   uint64_t count = 0;
-  // More than there are windows: in the end there is no room, and the guest is lost, alone.
+  // More than there are windows: eventually there is no room, and only this guest is lost.
   for (uint64_t at = uint64_t{1} << 32; at < platform_->highest(); at += uint64_t{1} << 37, ++count) {
     guest->space()->map(at, 4096, PROT_READ | PROT_WRITE, {});
     guest->registers.rdi = at;
@@ -406,7 +411,7 @@ TEST_F(KvmAttackTest, TimeStampsAreAnExceptionWhereTheyShallBe) {
 TEST(KvmTest, SaysWhyItCannotBeUsed) {
   const int other = open("/dev/null", O_RDWR | O_CLOEXEC);
   const auto started = start_kvm_platform({.device = other});
-  // It is no kvm: no guest runs.
+  // It is not a kvm: no guest runs.
   if (started) {
     EXPECT_FALSE((*started)->start());
   }

@@ -10,11 +10,11 @@ namespace {
 
 constexpr uint64_t kPage = 4096, kLargePage = uint64_t{1} << 21, kWindow = uint64_t{1} << 30;
 constexpr uint64_t kSlotBytes = uint64_t{64} << 20;
-constexpr size_t kMostWindows = 480;  // so that 39 bits of physical addresses are enough
+constexpr size_t kMostWindows = 480;  // so that 39 bits of physical address suffice
 constexpr uint64_t kPresentBit = 1, kWriteBit = 2, kUserBit = 4, kUsedBits = 0x60, kLargeBit = 0x80;
 constexpr uint64_t kNoExecuteBit = uint64_t{1} << 63, kAddressBits = 0x000ffffffffff000;
 constexpr uint64_t kTableBits = kPresentBit | kWriteBit | kUserBit | kUsedBits;
-// Of a page fault's error code.
+// Bits of a page fault's error code.
 constexpr uint64_t kWasWrite = 2, kWasFetch = 16;
 
 uint64_t page_bits(int protection) {
@@ -25,7 +25,7 @@ uint64_t page_bits(int protection) {
 
 size_t index_of(uint64_t address, int level) { return address >> (12 + 9 * level) & 511; }
 
-// As the entry is, with the other's rights besides.
+// The entry, with the other's rights added.
 uint64_t widened(uint64_t entry, uint64_t other) {
   if ((entry & kPresentBit) == 0 || (other & kPresentBit) == 0) return entry | other;
   return ((entry | other) & ~kNoExecuteBit) | (entry & other & kNoExecuteBit);
@@ -64,7 +64,7 @@ bool GuestTables::prepare() {
       mmap(nullptr, KVM_MACHINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
   if (memory == MAP_FAILED) return false;
   memory_ = static_cast<std::byte*>(memory);
-  // Segments as Linux numbers them; none for 32-bit code.
+  // Segments numbered as in Linux; none for 32-bit code.
   uint64_t* const segments = words(KVM_GDT);
   segments[kKvmKernelCode / 8] = 0x00af9b000000ffff;
   segments[kKvmKernelCode / 8 + 1] = 0x00cf93000000ffff;
@@ -74,12 +74,12 @@ bool GuestTables::prepare() {
     constexpr uint64_t kBreakpoint = 3, kOverflow = 4;
     const uint64_t target = KVM_GATE_EXCEPTIONS + vector * 8;
     const uint64_t kind =
-        vector == kBreakpoint || vector == kOverflow ? 0xee : 0x8e;  // guests may raise them
+        vector == kBreakpoint || vector == kOverflow ? 0xee : 0x8e;  // guests may raise these
     uint64_t* const gate = words(KVM_IDT) + vector * 2;
     gate[0] = (target & 0xffff) | uint64_t{kKvmKernelCode} << 16 | kind << 40 | (target >> 16 & 0xffff) << 48;
     gate[1] = target >> 32;
   }
-  // Each slot's task segment says where the frames of exceptions go: to the end of its 256 bytes.
+  // Each slot's task segment says where exception frames go: to the end of its 256 bytes.
   for (uint64_t slot = 0; slot < kTrapSlots; ++slot) {
     const uint64_t at = slot * KVM_SEGMENT_BYTES, stack = KVM_SYSTEM + KVM_SEGMENTS + at + KVM_SEGMENT_BYTES;
     std::memcpy(memory_ + KVM_SEGMENTS + at + 4, &stack, sizeof stack);
@@ -122,7 +122,7 @@ GuestTables::Areas::const_iterator GuestTables::area_at(uint64_t address) const 
   return address < after->second.end ? after : areas_.end();
 }
 
-// The host's mappings keep a guest from reading and writing what it may not; from executing, only the tables do.
+// The host's mappings enforce reads and writes; only these tables enforce execution.
 void GuestTables::unmap(uint64_t address, uint64_t length) {
   if (length == 0) return;
   cut(address);
@@ -228,7 +228,7 @@ std::optional<GuestTables::Slot> GuestTables::needs_slot(uint64_t address) {
   return slot;
 }
 
-// All large pages of the window that lie in one area and in slots that are there.
+// All large pages of the window that lie within one area and existing slots.
 GuestTables::Answer GuestTables::fill_large(uint64_t* directory, uint64_t address, uint64_t window,
                                             Areas::const_iterator area) {
   const uint64_t first = address / kSlotBytes * kSlotBytes, base = address / kWindow * kWindow;
@@ -269,7 +269,7 @@ GuestTables::Answer GuestTables::fill(uint64_t address, bool is_alone) {
     return Answer::kPresent;
   }
   if ((entry & kLargeBit) != 0) {
-    // What was one page is to be many now.
+    // A single page is to be split into many.
     is_stale_ = true;
     return fill(address, is_alone);
   }

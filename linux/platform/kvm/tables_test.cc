@@ -139,7 +139,7 @@ TEST_F(GuestTablesTest, TellWhenTheyAreFullAndBeginAnew) {
   EXPECT_NE(walk(kFar), 0u);
 }
 
-// Nothing of the machine's own is a guest's.
+// None of the machine's own memory is accessible to a guest.
 TEST_F(GuestTablesTest, TheSystemsPagesAreTheSupervisors) {
   for (uint64_t page = 0; page < KVM_SYSTEM_PAGES; ++page) {
     const uint64_t entry = walk(KVM_SYSTEM + page * kPageBytes);

@@ -1,4 +1,5 @@
-// What the exits of a machine mean, and what a thread's machine needs before it goes on: TrapThread's part on `kvm`.
+// What a machine's exits mean, and what a thread's machine needs before it resumes: TrapThread's part for
+// `kvm`.
 #include <linux/kvm.h>
 #include <signal.h>
 
@@ -11,10 +12,10 @@
 namespace membrane::linux {
 namespace {
 
-// The flags that are a program's to set, and those that always stand.
+// The flags that a program may set, and those that are always set.
 constexpr uint64_t kUserFlags = 0x250dd5, kFixedFlags = 0x202;
 constexpr uint64_t kNoTimeStamps = 1 << 2;  // of cr4
-constexpr int kMemoryFault = 39;            // KVM_EXIT_MEMORY_FAULT, which older headers do not have
+constexpr int kMemoryFault = 39;            // KVM_EXIT_MEMORY_FAULT, missing in older headers
 
 constexpr int kDebug = 1, kBreakpoint = 3, kInvalidCode = 6, kNoSegment = 11, kStackSegment = 12,
               kProtection = 13, kPage = 14, kFloat = 16, kAlignment = 17, kVectorFloat = 19;
@@ -51,7 +52,7 @@ bool TrapThread::put_machine(TrapControl& control) {
   odd_rip_.reset();
   if (!is_canonical(registers.rip)) {
     odd_rip_ = registers.rip;
-    control.registers[16] = KVM_SYSTEM;  // where a guest may not go
+    control.registers[16] = KVM_SYSTEM;  // an address that guests may not execute
   }
   control.registers[17] = (registers.rflags & kUserFlags) | kFixedFlags;
   control.root = root;
@@ -65,7 +66,7 @@ bool TrapThread::put_machine(TrapControl& control) {
 bool TrapThread::take_exit(const TrapControl& seen) {
   const bool is_refused = seen.exit == -EFAULT || seen.exit == kMemoryFault;
   const uint64_t rip = registers.rip;
-  if (seen.signal == SIGSYS) {  // the monitor has begun
+  if (seen.signal == SIGSYS) {  // the monitor has started
     host_->is_interrupted = false;
     stop.kind = StopKind::kSystemCall;
     return true;
@@ -104,7 +105,8 @@ bool TrapThread::take_exit(const TrapControl& seen) {
   return take_refused_code(rip);
 }
 
-// Code that kvm would not run. A machine has vectors for exceptions only: `int` with any other number is one, too.
+// Code that kvm would not run. A machine has vectors for exceptions only: `int` with any other number ends up
+// here too.
 bool TrapThread::take_refused_code(uint64_t rip) {
   constexpr std::byte kInterrupt{0xcd};
   std::array<std::byte, 2> code = {};
@@ -173,7 +175,7 @@ int TrapThread::float_code(int trap_number) {
 // ---- pages ----
 
 bool TrapThread::take_page_fault(uint64_t address, uint64_t error_code) {
-  if (address > TRAP_TOP) stop.error_code |= 1;  // as Linux says of its own addresses
+  if (address > TRAP_TOP) stop.error_code |= 1;  // as Linux reports for kernel addresses
   switch (trap_space().tables()->judge(address, error_code)) {
     case GuestTables::Answer::kPresent: last_error_ = error_code; return fill_page(address);
     case GuestTables::Answer::kNoMapping: return raise(SIGSEGV, SEGV_MAPERR, kPage, address);
@@ -181,8 +183,8 @@ bool TrapThread::take_page_fault(uint64_t address, uint64_t error_code) {
   }
 }
 
-// The machine's tables say that it may, and the host's mappings that it may not: the tables are of before, or there is nothing of the
-// file at that page.
+// The machine's tables permit the access and the host's mappings do not: either the tables are outdated, or
+// the file has nothing at that page.
 bool TrapThread::take_refusal() {
   constexpr int kMostRefusals = 4;
   if (odd_rip_) registers.rip = *odd_rip_;
@@ -208,7 +210,7 @@ bool TrapThread::fill_page(uint64_t address) {
   last_filled_ = address;
   if (const std::optional<GuestTables::Slot> slot = tables.needs_slot(address)) {
     space.add_slot(*slot);
-    // Others that run must not find the page before the memory is there.
+    // Other running threads must not find the page before the memory exists.
     if (space.guest_count() > 1 && !space.flush(*host_)) return be_lost();
   }
   GuestTables::Answer answer = tables.fill(address, fills_alone_);

@@ -32,7 +32,7 @@ Bell::~Bell() {
 }
 
 int Bell::next_hint() {
-  // A guest that sets hints without end must not keep the caller here.
+  // A guest that sets hints endlessly must not keep the caller here.
   constexpr int kMostWords = 2 * kTrapMostThreads / 64;
   for (int looked = 0; bits_ == 0; ++looked) {
     if (looked == kMostWords) return -1;

@@ -14,7 +14,7 @@ constexpr uint64_t kAnswersAt = TRAP_CONTROLS + offsetof(TrapControl, answers);
 
 uint64_t address_of(uint32_t gate) { return TRAP_GATES + uint64_t{gate} * kTrapGateBytes; }
 
-// What an instruction that ends at `next` has for an address; nothing where it is too far.
+// The displacement in an instruction that ends at `next`; nothing where the target is too far.
 std::optional<int32_t> distance(uint64_t next, uint64_t to) {
   const auto far = static_cast<int64_t>(to - next);
   if (far != static_cast<int32_t>(far)) return std::nullopt;
@@ -25,8 +25,9 @@ bool is_in(uint8_t byte, std::initializer_list<uint8_t> list) {
   return std::ranges::find(list, byte) != list.end();
 }
 
-// Whether the byte after these may be a part of the instruction that they begin, and not a `mov` of its own: a prefix before it, a byte
-// that has operands after it. A memory operand of a small number would have faulted, so that only those count that access none.
+// Whether the byte after these may belong to the instruction that they begin, and so is not a `mov` of its
+// own: after a prefix, or a byte that takes operands. A memory operand of a small number would have faulted,
+// so only instructions that access none count.
 bool may_go_on(std::span<const std::byte> before) {
   const auto first = std::to_integer<uint8_t>(before[0]), second = std::to_integer<uint8_t>(before[1]),
              last = std::to_integer<uint8_t>(before[2]);

@@ -1,4 +1,4 @@
-// Patched call sites: guests that mean well, and those that know of gates and mean ill.
+// Patched call sites, with well-behaved guests and hostile ones that know the gates.
 #include "linux/platform/trap/call_sites.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kFileAt = 0x7ffdf0000000;
 constexpr uint64_t kCalls = 8;  // after so many a site is patched
 
-// Counts its calls in rbx, and keeps what a call must not change. The word at rdi + 8 is the code of its call, as it reads it. The
-// first instructions fill up what is looked at before a site.
+// Counts its calls in rbx, and keeps what a call must not change. The word at rdi + 8 is the code of its call
+// as the guest reads it. The first instructions fill the bytes that are inspected before a site.
 GUEST_CODE(caller, R"(
      nop; nop; nop; nop
      mov $0x4242424242424242, %rax; movq %rax, %xmm3; vbroadcastsd %xmm3, %ymm7
@@ -32,7 +32,7 @@ GUEST_CODE(caller, R"(
      setc %r12b; mov -8(%rsp), %rdx; vextracti128 $1, %ymm7, %xmm1; movq %xmm1, %rbp
      jmp 1b
 )");
-// rax is what it calls, from a site of another number: by a jump over the mov.
+// Makes the call in rax from a site of another number, by a jump over the mov.
 GUEST_CODE(
     jumper,
     "nop; nop; nop; nop; 1: mov $39, %eax; 2: syscall; test %r12, %r12; jz 1b; mov $102, %eax; jmp 2b");
@@ -46,7 +46,7 @@ class CallSitesTest : public testing::Test {
   }
   void TearDown() override { EXPECT_NE(load_guest(*platform_, code_of(caller)), nullptr); }
 
-  // A guest whose code is a file's, near enough to the gates.
+  // A guest whose code belongs to a file, near enough to the gates.
   std::unique_ptr<Thread> load(std::span<const std::byte> code) {
     std::unique_ptr<Thread> guest = load_guest(*platform_, code);
     const int file = memfd_create("code", MFD_CLOEXEC);
@@ -63,7 +63,7 @@ class CallSitesTest : public testing::Test {
   void run(Thread& guest, uint64_t times = kCalls) {
     for (uint64_t i = 0; i < times; ++i) ASSERT_EQ(run_guest(*platform_, guest), &guest);
   }
-  // What the guest finds at its call: the first byte of a mov, or of a jump.
+  // What the guest reads at its call: the first byte of a mov or of a jump.
   static uint8_t seen_by(Thread& guest) { return peek<uint8_t>(guest, kDataAt + 8); }
   static constexpr uint8_t kMove = 0xb8, kJump = 0xe9;
 
@@ -229,7 +229,7 @@ TEST_F(CallSitesTest, InterruptsComeBetweenTwoInstructionsOfTheGuest) {
   }
 }
 
-// ---- guests that mean ill ----
+// ---- guests that are hostile ----
 
 // Jumps to what rax says, with all registers as they are.
 GUEST_CODE(jump, "jmp *%rax");
@@ -261,7 +261,7 @@ TEST_F(CallSitesTest, JumpsIntoGatesAndTheirEntryHurtNobodyElse) {
   EXPECT_EQ(bystander->registers.rbx, 2 * kCalls);
 }
 
-// Says that it has come through a gate, and obeys nothing. rdi is its control page.
+// Claims to have come through a gate, and obeys nothing. rdi is its control page.
 GUEST_CODE(frameless, R"(
      movl $31, 48(%rdi); movl $0xc000003e, 56(%rdi); movl $1, 256(%rdi); movl $1, 260(%rdi); movl $1, (%rdi)
   1: pause; cmpl $2, (%rdi); jne 1b; movl $1, (%rdi); jmp 1b
@@ -297,13 +297,14 @@ TEST_F(CallSitesTest, AForgedIdentityIsItsOwnLie) {
   EXPECT_EQ(guest->registers.rax, 60u);
 }
 
-// Spoils its gates and the patched code by what the stub may call: only it sees that.
+// Overwrites its gates and the patched code through calls that the stub may make: only the guest itself sees
+// that.
 TEST_F(CallSitesTest, GatesOfOneProcessAreItsOwn) {
   const std::unique_ptr<Thread> first = load(code_of(caller)), second = load(code_of(caller));
   run(*first);
   run(*second);
   const std::vector<std::byte> nothing(kTrapGateBytes);
-  // Whatever stands there: the kernel does not write there for it.
+  // Whatever the bytes are, the kernel does not write there for it.
   EXPECT_EQ(first->space()->poke(TRAP_GATES, nothing), 0u);
   EXPECT_EQ(first->space()->write(TRAP_GATES, nothing), 0u);
   run(*second);

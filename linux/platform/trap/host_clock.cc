@@ -14,7 +14,7 @@
 namespace membrane::linux {
 namespace {
 
-// Where the host's vdso, which this process has too, has the function: from the image's begin. 0: nowhere.
+// The offset of the function in the host's vdso, which this process has too. 0: not found.
 uint64_t offset_of_clock_gettime() {
   const auto* const image = reinterpret_cast<const std::byte*>(getauxval(AT_SYSINFO_EHDR));
   if (image == nullptr) return 0;

@@ -1,5 +1,5 @@
-// The host's vdso as stubs have it: code and data of the host's kernel by which every program reads clocks. Guests may call it;
-// what it does not answer by itself is a system call, which stops them.
+// The host's vdso in stubs: code and data of the host's kernel with which every program reads clocks. Guests
+// may call it; what it cannot answer by itself becomes a system call, which stops them.
 #pragma once
 
 #include <sys/types.h>
@@ -9,11 +9,11 @@
 namespace membrane::linux {
 
 struct HostClock {
-  uint64_t begin = 0, end = 0;  // of the pages that it needs
+  uint64_t begin = 0, end = 0;  // of the needed pages
   uint64_t clock_gettime = 0;   // 0: there is none
 };
 
-// That of a process which has the program of the stubs, and so of all that it forks.
+// The vdso of a process that runs the stubs' program, and so of all its forks.
 HostClock host_clock_of(pid_t process);
 
 }  // namespace membrane::linux

@@ -44,7 +44,7 @@ bool receive_message(int socket, std::span<std::byte> bytes, HostFile* descripto
   while (length < 0 && errno == EINTR);
   const cmsghdr* const head = length >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   if (head != nullptr && head->cmsg_type == SCM_RIGHTS && head->cmsg_len >= CMSG_LEN(0)) {
-    // There is room for a second one, whose sender is not to be trusted.
+    // There is room for a second descriptor, from a sender that is not trusted.
     const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
       int number = -1;

@@ -1,4 +1,4 @@
-// A descriptor of the host's that closes itself, and messages with descriptors in them.
+// A host descriptor that closes itself, and messages with descriptors in them.
 #pragma once
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ class HostFile {
 
   [[nodiscard]] int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  [[nodiscard]] int release() { return std::exchange(number_, -1); }  // the caller closes it
+  [[nodiscard]] int release() { return std::exchange(number_, -1); }  // the caller must close it
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }
@@ -31,13 +31,13 @@ class HostFile {
   int number_ = -1;
 };
 
-// One message on a SOCK_SEQPACKET socket. Gives whether it was sent.
+// Sends one message on a SOCK_SEQPACKET socket. Returns whether it was sent.
 bool send_message(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors);
-// Receives a message of exactly that length, and the descriptor in it, if any.
+// Receives a message of exactly that length, with the descriptor in it, if any.
 bool receive_message(int socket, std::span<std::byte> bytes, HostFile* descriptor = nullptr);
 // Both ends, closed on exec.
 bool make_socket_pair(HostFile& one, HostFile& other);
-// Memory without a name, so long, and all zeros.
+// Nameless zeroed memory of this size.
 HostFile make_memory(const char* name, size_t length);
 
 }  // namespace membrane::linux

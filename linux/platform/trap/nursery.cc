@@ -30,7 +30,7 @@ constexpr unsigned long kPidFromNamespace = _IOR(0xb7, 0x6, int);  // NS_GET_PID
 
 std::string reason(int number) { return std::strerror(number); }
 
-// The program, in a file without a name.
+// The program, in a nameless file.
 HostFile program_file(std::string_view program) {
   HostFile file(memfd_create("membrane-stub", MFD_CLOEXEC));
   const ssize_t size = static_cast<ssize_t>(program.size());
@@ -43,7 +43,7 @@ bool write_file(const std::string& path, const std::string& text) {
   return file && write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// Whether user 0 of this namespace is that of the one above, too.
+// Whether user 0 of this namespace is also user 0 of the parent namespace.
 bool is_superuser() {
   const HostFile file(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC));
   std::array<char, 64> text = {};
@@ -52,9 +52,9 @@ bool is_superuser() {
          std::sscanf(text.data(), "%lu %lu", &inner, &outer) == 2 && inner == 0 && outer == 0;
 }
 
-// In the child of vfork(): only calls of the system.
+// In the child of vfork(): only system calls.
 [[noreturn]] void become_nursery(int program, int socket, int bell, int device) {
-  // Numbers above those that they shall have, so that neither takes the other's place.
+  // Numbers above their final ones, so that neither takes the other's place.
   const int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 64), high_bell = fcntl(bell, F_DUPFD_CLOEXEC, 64);
   const int high_program = fcntl(program, F_DUPFD_CLOEXEC, 64),
             high_device = fcntl(device, F_DUPFD_CLOEXEC, 64);
@@ -99,14 +99,14 @@ Result<std::unique_ptr<Nursery>> Nursery::start(const Bell& bell, const TrapOpti
   if (nursery->process_ == 0) become_nursery(program.number(), theirs.number(), bell.file(), device);
   if (nursery->process_ < 0)
     return fail(ErrorCode::kUnavailable, "cannot start a process for guests: " + reason(errno),
-                "End other processes, or raise the limit of them.");
+                "End other processes, or raise the limit on processes.");
   nursery->group_ = nursery->process_;
   theirs.close();
   MEMBRANE_TRY(nursery->raise(options, device >= 0));
   return nursery;
 }
 
-// In the nursery's user namespace, when it is there. False when the nursery has ended.
+// In the nursery's user namespace, once that exists. False when the nursery has ended.
 bool Nursery::name_user(const TrapNurseryStart& start) {
   int32_t answer = 0;
   if (!receive_message(socket_.number(), std::as_writable_bytes(std::span(&answer, 1)))) return false;
@@ -117,7 +117,7 @@ bool Nursery::name_user(const TrapNurseryStart& start) {
     answer = -EPERM;
     if (is_superuser())
       missing_.push_back({std::string(kWallNames[kTrapResourceLimits]),
-                          "guests run as the superuser, whom the system holds to no limit of processes"});
+                          "guests run as the superuser, to whom process limits do not apply"});
   }
   return send_message(socket_.number(), std::as_bytes(std::span(&answer, 1)), {});
 }
@@ -152,14 +152,14 @@ Status Nursery::raise(const TrapOptions& options, bool has_device) {
 Nursery::~Nursery() {
   socket_.close();
   if (process_ <= 0) return;
-  // Where there is no process namespace, a guest may be making processes: as long as there are any.
+  // Without a process namespace a guest may still be making processes; loops while there are any.
   for (;;) {
     if (!has_ended_) kill(process_, SIGKILL);
     kill(-group_, SIGKILL);
     const pid_t ended = waitpid(-group_, nullptr, __WALL);
     if (ended == process_) has_ended_ = true;
     if (ended < 0 && errno != EINTR) {
-      // Not yet in its group, if it was quick.
+      // The process may not be in its group yet.
       if (!has_ended_) waitpid(process_, nullptr, __WALL);
       return;
     }

@@ -1,7 +1,8 @@
-// The process that makes stubs (stub/jail.c), and the namespaces that they live in. All stubs are children of this process,
-// in a process group of their own, so that none of their numbers is used again before this process has asked for its end.
+// The process that creates stubs (stub/jail.c), and their namespaces. All stubs are children of this process,
+// in a process group of their own, so that none of their process ids is reused before this process has waited
+// for them.
 //
-// This process must not ignore SIGCHLD, nor wait for children that are not its own by number or group.
+// This process must not ignore SIGCHLD, nor wait for children except by their process id or group.
 #pragma once
 
 #include <sys/types.h>
@@ -21,26 +22,26 @@ namespace membrane::linux {
 class Nursery {
  public:
   // Errors: kUnsupported, kUnavailable.
-  // `device` is /dev/kvm, for processes that are monitors (linux/platform/kvm/); -1: they are stubs.
+  // `device` is /dev/kvm, for monitor processes (linux/platform/kvm/); -1: they are stubs.
   static Result<std::unique_ptr<Nursery>> start(const Bell& bell, const TrapOptions& options,
                                                 int device = -1);
-  // Ends all stubs, and whatever guests may have made.
+  // Ends all stubs and all processes that guests may have created.
   ~Nursery();
   Nursery(const Nursery&) = delete;
 
-  // Asks for a stub with these control pages, this socket and, for a monitor, this machine's memory. The requests' answers
-  // come in their order.
+  // Requests a stub with these control pages, this socket and, for a monitor, this machine memory. Answers
+  // arrive in the order of the requests.
   bool request(int controls, int socket, int machine = -1);
-  // The process number of the oldest request's stub; waits for it.
+  // Waits for the process id of the oldest request's stub.
   Try<pid_t> collect();
 
-  // What the stubs call `inner`, as this process calls it; 0 when there is none.
+  // The process id in this namespace of the process that stubs see as `inner`; 0 when there is none.
   [[nodiscard]] pid_t number_of(pid_t inner) const;
-  // Whether it is a process that this one has to wait for, and not the nursery.
+  // Whether it is a process that this one must wait for, other than the nursery.
   [[nodiscard]] bool is_stub(pid_t process) const;
-  // The processes that this one has to wait for, but for the nursery, as far as the system tells (/proc).
+  // The processes that this one must wait for, except the nursery, as far as /proc reports them.
   [[nodiscard]] std::vector<pid_t> processes() const;
-  // The number of a process of the group that has ended, which is free from then on; 0: there is none.
+  // The id of an ended process of the group, which may be reused from then on; 0: there is none.
   pid_t reap();
   [[nodiscard]] pid_t process() const { return process_; }
   [[nodiscard]] uint64_t gate_entry() const { return gate_entry_; }

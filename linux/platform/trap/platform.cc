@@ -16,14 +16,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a hostile guest can keep others from being seen, and how long the end of a process is not.
+// How long a hostile guest can hide the stops of others, and how long the end of a process can go unnoticed.
 constexpr std::chrono::milliseconds kLookEvery{10};
-// With a stub that was told to do something other than to run; then it is lost.
+// For a stub that was ordered to do something other than run; then it is lost.
 constexpr int kPatience = 200;  // looks in vain
-// How long a process that a guest has made by itself can live.
+// How long a process that a guest created by itself can live.
 constexpr std::chrono::seconds kSweepEvery{1};
 constexpr int kMostSweeps = 16;     // at a time
-constexpr size_t kFewThreads = 64;  // so many are looked at before each sleep
+constexpr size_t kFewThreads = 64;  // up to this many are all checked before each sleep
 constexpr size_t kPrepared = 1;
 
 uint32_t state_of(const HostThread& thread) { return std::atomic_ref(thread.control->state).load(); }
@@ -56,7 +56,7 @@ Result<std::unique_ptr<Platform>> TrapPlatform::start(const TrapOptions& options
     platform->clock_ = host_clock_of(platform->nursery_->process());
   if (!platform->prepare())
     return fail(ErrorCode::kUnavailable, "cannot make a process for a guest",
-                "End other processes, or raise the limit of them.");
+                "End other processes, or raise the limit on processes.");
   return platform;
 }
 
@@ -67,7 +67,7 @@ TrapPlatform::~TrapPlatform() {
     sched_setaffinity(0, old_cores_.size(), reinterpret_cast<cpu_set_t*>(old_cores_.data()));
 }
 
-// Waking another core takes longer than all else of a system call.
+// Waking another core takes longer than the rest of a system call.
 void TrapPlatform::pin() {
   if (!options_.shares_core) return;
   const int core = sched_getcpu();
@@ -94,7 +94,8 @@ bool TrapPlatform::bind(HostThread& thread, bool to_any_core) {
 }
 
 void TrapPlatform::spread() {
-  // Of calls in the time between two looks: a thread that makes fewer computes; one that makes more loses by another core.
+  // The number of calls between two checks: a thread that makes fewer is computing; one that makes more would
+  // lose by moving to another core.
   constexpr uint32_t kFew = 5, kMany = 40;
   if (core_ < 0) return;
   size_t computing = 0;
@@ -149,7 +150,8 @@ Try<std::unique_ptr<Thread>> TrapPlatform::start() {
 
 // ---- numbers ----
 
-// How many threads there may be of all stubs when this one makes another. A guest can have its stub make the call whenever it likes.
+// The limit on threads of all stubs when this one creates another. A guest can make its stub do so at any
+// time.
 static void allow_processes(pid_t process, rlim_t most) {
   rlimit limit = {};
   if (process <= 0 || prlimit(process, RLIMIT_NPROC, nullptr, &limit) != 0) return;
@@ -230,9 +232,11 @@ bool TrapPlatform::order(HostThread& thread, uint32_t order) {
 }
 
 bool TrapPlatform::order_new(HostThread& thread, uint32_t order) {
-  // A guest cannot have a monitor call, and the host makes a thread of each machine's own when it first runs.
+  // A guest cannot make a monitor call, and the host creates a thread of each machine's own when it first
+  // runs.
   if (is_kvm()) return this->order(thread, order);
-  // Those that there are, those that have ended and are still counted, the nursery, the first process, and this one.
+  // The existing threads, those that have ended and still count, the nursery, the first process, and this
+  // one.
   constexpr rlim_t kOthers = 256;
   const pid_t process = thread.space->process();
   allow_processes(process, threads_.size() - free_indexes_.size() + ending_ + kOthers);
@@ -261,7 +265,7 @@ bool TrapPlatform::await_stop(HostThread& thread) {
 }
 
 void TrapPlatform::end(HostThread& thread) {
-  // The first thread's end would make the process's memory unreachable: it waits for that of the others.
+  // Ending the first thread would make the process's memory unreachable, so it waits for the others to end.
   if (thread.inner_number == 0) {
     thread.state = HostThread::State::kParked;
     return;
@@ -303,7 +307,7 @@ Thread* TrapPlatform::next_gone() {
 }
 
 Thread* TrapPlatform::next_stopped() {
-  // Not without end: a hostile guest can hint faster than this looks.
+  // Bounded: a hostile guest can set hints faster than this reads them.
   for (size_t most = threads_.size(); most > 0; --most) {
     const int index = bell_.next_hint();
     if (index < 0) break;
@@ -336,7 +340,7 @@ void TrapPlatform::sleep(uint32_t rings, std::optional<Clock::time_point> deadli
     if (Clock::now() >= next_look_) look_around();
     return;
   }
-  // Hints can be lost to a hostile guest. A few threads are all looked at; of many, now and then.
+  // A hostile guest can cause lost hints. A few threads are all checked; many, from time to time.
   if (running_.size() <= kFewThreads) {
     for (HostThread* const thread : running_)
       if (state_of(*thread) == kTrapStopped) found_.push_back(thread);

@@ -15,7 +15,7 @@ struct Field {
   uint64_t* bytes;
 };
 
-// Lines of "Name:  12 kB"; those of the fields add to them. How many there were; nothing without the file.
+// Adds up the lines "Name:  12 kB" of the fields. Returns how many there were; nothing without the file.
 std::optional<size_t> read_fields(pid_t process, const char* name, std::initializer_list<Field> fields) {
   const std::string who = process == 0 ? "self" : std::to_string(process);
   std::FILE* const file = std::fopen(("/proc/" + who + "/" + name).c_str(), "re");
@@ -49,7 +49,7 @@ std::optional<uint64_t> proportional_bytes(pid_t process) {
   uint64_t bytes = 0, dirty = 0;
   const auto found = read_fields(process, "smaps_rollup", {{"Pss_Anon:", &bytes}, {"SwapPss:", &bytes}});
   if (found && *found == 2) return bytes;
-  // An older host tells only what the process has alone.
+  // An older host reports only the process's exclusive memory.
   if (read_fields(process, "smaps_rollup", {{"Private_Dirty:", &dirty}}).value_or(0) == 0)
     return std::nullopt;
   return dirty;

@@ -1,4 +1,4 @@
-// What the host counts as a process's memory, by /proc. Threads: any.
+// The memory that the host attributes to a process, from /proc. Threads: any.
 #pragma once
 
 #include <sys/types.h>
@@ -9,13 +9,15 @@
 namespace membrane::linux {
 
 struct ProcessMemory {
-  uint64_t anonymous_bytes = 0;  // pages of no file that it has, also those that are swapped out
+  uint64_t anonymous_bytes = 0;  // anonymous pages, including swapped-out ones
   uint64_t table_bytes = 0;      // of page tables
 };
-// Of counts that the host keeps: it walks no page table. 0: of the caller's process. Nothing when it is not known.
+// From counters that the host maintains, without walking page tables. 0: the caller's process. Nothing when
+// unknown.
 std::optional<ProcessMemory> process_memory(pid_t process);
 
-// The process's part of such pages: one that others have, too, is divided by how many have it. Nothing when it is not known.
+// The process's proportional share of such pages: a shared page is divided by the number of its users.
+// Nothing when unknown.
 std::optional<uint64_t> proportional_bytes(pid_t process);
 
 }  // namespace membrane::linux

@@ -20,9 +20,9 @@ namespace membrane::linux {
 namespace {
 
 constexpr uint64_t kControlBytes = kTrapSlots * TRAP_PAGE;
-constexpr std::chrono::seconds kPatience{2};  // with a stub that is to change its memory
+constexpr std::chrono::seconds kPatience{2};  // for a stub to change its memory
 
-// The same file, open for reading only.
+// The same file, opened read-only.
 HostFile reading_only(int fd) {
   return HostFile(open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
 }
@@ -150,11 +150,11 @@ void TrapSpace::change(const MemoryChange& change) {
   changes_.push_back(change);
   changed_from_ = std::min(changed_from_, change.arguments[0]);
   changed_to_ = std::max(changed_to_, change.arguments[0] + change.arguments[1]);
-  // A program that maps without end is not kept waiting for more.
+  // A program that keeps mapping is not made to wait for more.
   if (changes_.size() >= 1024) flush();
 }
 
-// In a machine, what guests execute need not be executable to the monitor, only readable.
+// In a machine, guest code need not be executable to the monitor, only readable.
 int TrapSpace::host_protection(int protection) const {
   if (tables_ == nullptr || (protection & PROT_EXEC) == 0) return protection;
   return (protection & ~PROT_EXEC) | PROT_READ;
@@ -169,7 +169,7 @@ void TrapSpace::add_slot(const GuestTables::Slot& slot) {
 bool TrapSpace::renew_tables(HostThread& thread) {
   for (size_t i = 0; i < threads_.size(); ++i)
     if (threads_[i]->state == HostThread::State::kRunning && !platform_.hold(*threads_[i])) return false;
-  // A slot that goes lets the machine forget all that it made of its page tables.
+  // Removing a slot makes the machine forget its shadows of the page tables.
   constexpr uint32_t kForgetting = 32000;
   add_slot({kForgetting, KVM_HOLE + KVM_SYSTEM_DIRECTORY, TRAP_PAGE, KVM_MACHINE});
   add_slot({kForgetting, KVM_HOLE + KVM_SYSTEM_DIRECTORY, 0, KVM_MACHINE});
@@ -243,7 +243,7 @@ namespace {
 // The descriptors of a batch.
 class Sending {
  public:
-  // The number of the change's descriptor; -1: no more fit, or it cannot be had (is_wrong).
+  // The index of the change's descriptor; -1: no more fit, or it cannot be duplicated (is_wrong).
   int add(const MemoryChange& change) {
     const auto same = [&](const Sent& sent) {
       return sent.fd == change.fd && sent.is_read_only == change.is_read_only;
@@ -315,7 +315,7 @@ bool TrapSpace::flush() {
   if (changes_.empty()) return true;
   for (const std::unique_ptr<HostThread>& thread : threads_)
     if (thread->state != HostThread::State::kRunning) return flush(*thread);
-  return true;  // they are made when the next one is resumed
+  return true;  // made when the next thread is resumed
 }
 
 void TrapSpace::note_flight(HostThread& thread) {
@@ -410,7 +410,7 @@ size_t TrapSpace::write_any(uint64_t address, std::span<const std::byte> bytes) 
   return done;
 }
 
-// process_vm_readv() asks for the guest's protections, and is the faster one.
+// process_vm_readv() honours the guest's protections and is faster.
 size_t TrapSpace::peek(uint64_t address, std::span<std::byte> bytes) {
   bytes = bytes.first(settle(address, bytes.size()));
   size_t done = read_stub(address, bytes);
@@ -468,7 +468,7 @@ uint64_t TrapSpace::resident_bytes() { return is_lost() ? 0 : proportional_bytes
 SpaceBytes TrapSpace::most_bytes() {
   const auto memory = is_lost() ? std::nullopt : process_memory(process_);
   if (!memory) return {};
-  // On `kvm` the machine has its own tables of the same pages, and the host's shadows of those.
+  // On `kvm` the machine has its own tables for the same pages, and the host has shadows of those.
   const uint64_t tables = memory->table_bytes * (tables_ == nullptr ? 1 : 3);
   return {.resident = memory->anonymous_bytes, .tables = tables};
 }

@@ -1,4 +1,4 @@
-// On which cores guests run: on one as long as one computes; on all when more do.
+// The cores that guests run on: one as long as a single guest computes; all when more do.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 GUEST_CODE(computing, "1: jmp 1b");
 
-// How many processes below this one may use more than one core.
+// The number of processes below this one that may use more than one core.
 int with_more_cores() {
   std::FILE* const file = std::fopen("/proc/thread-self/children", "re");
   if (file == nullptr) return 0;

@@ -22,7 +22,7 @@ constexpr std::array<uint64_t Registers::*, kTrapRegisters> kOrder = {
     &Registers::r14, &Registers::r15, &Registers::rdi, &Registers::rsi, &Registers::rbp, &Registers::rbx,
     &Registers::rdx, &Registers::rax, &Registers::rcx, &Registers::rsp, &Registers::rip, &Registers::rflags};
 
-// An address that the processor would not take would end the stub.
+// An address that the processor rejects would end the stub.
 uint64_t canonical(uint64_t address) {
   return static_cast<int64_t>(address << 16) >> 16 == static_cast<int64_t>(address) ? address : 0;
 }
@@ -59,7 +59,7 @@ void store(std::span<std::byte> bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-// The signals that the stub handles; the kernel is told no others.
+// The signals that the stub handles; it reports no others to the kernel.
 bool is_stop(int32_t signal) {
   return signal == SIGSYS || signal == SIGUSR1 || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
          signal == SIGFPE || signal == SIGTRAP;
@@ -67,7 +67,7 @@ bool is_stop(int32_t signal) {
 
 uint64_t stack_of(uint32_t slot) { return TRAP_STACKS + slot * TRAP_STACK_SIZE; }
 
-// The processor's own first state: nothing in any register, no exceptions.
+// The processor's initial state: empty registers, no exceptions.
 void make_initial(std::span<std::byte> state) {
   std::ranges::fill(state.first(kSoftwareAt), std::byte{});
   std::ranges::fill(state.subspan(kLegacyBytes), std::byte{});
@@ -105,7 +105,7 @@ void TrapThread::resume() {
   if ((registers.rflags & ~kPlainFlags) != 0 && !make_frame()) return be_gone();
   TrapControl& control = *host_->control;
   control.call_count = control.descriptor_count = 0;
-  // In a space of one thread the changes are made on the way; else no other may run before they are.
+  // In a space of one thread the changes are made on the way; otherwise before any other thread runs.
   if (space.has_changes()) {
     while (space.has_changes()) {
       if (!space.load_batch(*host_)) return be_gone();
@@ -143,7 +143,7 @@ bool TrapThread::take_stop() {
   if (trap_space().tables() != nullptr) return take_exit(seen);
   if (seen.signal == SIGUSR1) {
     host.is_kicked = false;
-    if (!host.is_interrupted) {  // it had stopped otherwise before
+    if (!host.is_interrupted) {  // it had already stopped for another reason
       resume();
       return false;
     }
@@ -191,7 +191,7 @@ void TrapThread::take_exception(const TrapControl& seen) {
   stop.error_code = seen.error_code;
   stop.address = seen.trap_number == kPage ? seen.page_address : seen.fault_address;
   if (seen.signal != SIGSYS) return;
-  // A call of a 32-bit program: as on a machine that runs none.
+  // A call of a 32-bit program: behaves like a machine that runs none.
   stop.signal = SIGSEGV;
   stop.code = SI_KERNEL;
   stop.trap_number = kProtection;
@@ -207,7 +207,7 @@ void TrapThread::interrupt() {
 }
 
 std::chrono::nanoseconds TrapThread::cpu_time() {
-  // What cannot be read (its process ends just now) changes nothing; and a clock does not go back.
+  // A failed read (the process is just ending) changes nothing; and a clock does not go back.
   return cpu_time_ = std::max(cpu_time_, time_of_host());
 }
 
@@ -215,7 +215,7 @@ std::chrono::nanoseconds TrapThread::time_of_host() const {
   const pid_t process = trap_space().process();
   if (host_ == nullptr || process <= 0) return {};
   if (trap_space().is_single()) {
-    constexpr unsigned kScheduled = 2;  // the process's time as the scheduler counts it
+    constexpr unsigned kScheduled = 2;  // the process's time, counted by the scheduler
     timespec time = {};
     const auto clock = static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kScheduled);
     if (clock_gettime(clock, &time) != 0) return {};
@@ -262,7 +262,7 @@ Done TrapThread::set_vector_state(std::span<const std::byte> state) {
   store<uint32_t>(area, 28, mask);
   if (!state.empty()) {
     std::ranges::copy(state.first(kSoftwareAt - 48),
-                      area.begin());  // what is after that is not the processor's
+                      area.begin());  // the rest is not the processor's
     store<uint32_t>(area, 24, load<uint32_t>(state, 24) & mask);
     store<uint32_t>(area, 28, mask);
     const auto theirs = load<SoftwareBytes>(state, kSoftwareAt);
@@ -271,7 +271,7 @@ Done TrapThread::set_vector_state(std::span<const std::byte> state) {
     if (is_whole)
       std::ranges::copy(state.subspan(kLegacyBytes, software.size - kLegacyBytes),
                         area.begin() + kLegacyBytes);
-    // Of the header only which parts there are is the guest's to say.
+    // In the header, the guest may only choose which parts are present.
     const uint64_t parts =
         is_whole ? load<uint64_t>(state, kLegacyBytes) & software.features & theirs.features : 3;
     std::ranges::fill(area.subspan(kLegacyBytes, kHeaderBytes), std::byte{});
@@ -319,7 +319,7 @@ Try<std::unique_ptr<Thread>> TrapThread::clone_thread() {
     host->inner_number = static_cast<pid_t>(result);
     return thread;
   }
-  // It does not exist, so that it cannot be told to end.
+  // It was not created, so it cannot be told to end.
   std::atomic_ref(host->control->thread).store(0);
   thread->lose_host();
   space.forget_guest();
@@ -344,7 +344,7 @@ Try<std::unique_ptr<Thread>> TrapThread::fork() {
   const int64_t result = std::atomic_ref(host_->control->result).load();
   const pid_t process =
       result > 0 && result < 1 << 30 ? platform().nursery().number_of(static_cast<pid_t>(result)) : 0;
-  // What the stub says is foreign: the process must be a child of ours, and no other space's.
+  // The stub's answer is foreign: the process must be a child of ours, and in no other space.
   if (!platform().is_new_stub(process)) {
     thread->lose_host();
     child->remove_thread(*host);

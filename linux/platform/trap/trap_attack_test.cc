@@ -1,5 +1,5 @@
-// Guests that know the stub, and mean ill: they jump to its instruction, write its pages, and say what is not so. They
-// may lose themselves; the kernel process and the other guests must not notice.
+// Hostile guests that know the stub: they jump to its instruction, write its pages, and report false states.
+// They may lose themselves; the kernel process and the other guests must not notice.
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -50,10 +50,10 @@ uint64_t stub_instruction() {
   return 0;
 }
 
-// What a direct call returns to: it reports the result.
+// Where a direct call returns to: it reports the result.
 GUEST_CODE(report, "1: mov %rax, %rdi; mov $39, %eax; syscall; jmp 1b");
-// Says that it has stopped while it runs: rdi is its control page, esi the signal. Then it obeys each order by saying
-// that the result is rdx, until there is an order to run; it makes a call then.
+// Reports a stop while it runs: rdi is its control page, esi the signal. Then it obeys each order by
+// reporting the result rdx, until an order to run; then it makes a call.
 GUEST_CODE(liar, R"(
      movl %esi, 48(%rdi); movl $0xc000003e, 56(%rdi); movl $1, (%rdi)
   1: pause; cmpl $2, (%rdi); jne 1b
@@ -65,7 +65,7 @@ static_assert(offsetof(TrapControl, order) == 24 && offsetof(TrapControl, result
               offsetof(TrapControl, signal) == 48 && offsetof(TrapControl, architecture) == 56);
 GUEST_CODE(well, "1: inc %rbx; mov $39, %eax; syscall; jmp 1b");
 
-// Whether a child of this process has the number in the namespace of the stubs.
+// Whether a child of this process has that number in the namespace of the stubs.
 bool has_child(int number) {
   std::FILE* const file = std::fopen("/proc/thread-self/children", "re");
   if (file == nullptr) return false;
@@ -93,7 +93,7 @@ class TrapAttackTest : public testing::Test {
     expect_all_is_well();
     bystander_.reset();
     platform_.reset();
-    // Nothing has been left: neither running nor waiting to be asked for.
+    // Nothing is left: no running process and none waiting to be reaped.
     EXPECT_EQ(waitpid(-1, nullptr, __WALL), -1);
     EXPECT_EQ(errno, ECHILD);
   }
@@ -108,7 +108,7 @@ class TrapAttackTest : public testing::Test {
     EXPECT_NE(load_guest(*platform_, code_of(well)), nullptr);
   }
 
-  // The guest makes a call of the host from the stub's instruction. Gives the result; 0 with stop.kind kGone.
+  // The guest makes a host call from the stub's instruction. Returns the result; 0 with stop.kind kGone.
   int64_t call(Thread& guest, uint64_t number, std::array<uint64_t, 6> arguments) {
     begin_call(guest, number, arguments);
     EXPECT_EQ(run_guest(*platform_, guest), &guest);
@@ -126,7 +126,7 @@ class TrapAttackTest : public testing::Test {
     r.r10 = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
   }
   std::unique_ptr<Thread> attacker() { return load_guest(*platform_, code_of(report)); }
-  // A guest that runs, and has said that it has stopped.
+  // A running guest that has reported a stop.
   std::unique_ptr<Thread> lying_guest(int signal, int64_t result) {
     std::unique_ptr<Thread> guest = load_guest(*platform_, code_of(liar));
     guest->registers.rdi = TRAP_CONTROLS;
@@ -250,7 +250,7 @@ TEST_F(TrapAttackTest, CallsOfOlderKindsAreNotCarriedOut) {
   const std::unique_ptr<Thread> second = load_guest(*platform_, code_of(fast_old_call));
   ASSERT_EQ(run_guest(*platform_, *second), second.get());
   EXPECT_NE(second->stop.kind, StopKind::kSystemCall);
-  // The host has no such page, or the call is as any other.
+  // The host has no such page, or the call behaves like any other.
   const std::unique_ptr<Thread> third = load_guest(*platform_, code_of(vsyscall));
   ASSERT_EQ(run_guest(*platform_, *third), third.get());
   if (third->stop.kind == StopKind::kSystemCall) {
@@ -267,7 +267,7 @@ TEST_F(TrapAttackTest, AStubHasNoDescriptorButItsSocket) {
   ASSERT_TRUE(forked);
   for (Thread* const guest : {parent.get(), forked->get()})
     for (uint64_t number = 0; number < 64; ++number) {
-      // Closing tells whether it is there.
+      // Closing it shows whether it exists.
       if (number == kTrapSocket) continue;
       EXPECT_EQ(call(*guest, SYS_close, {number}), -EBADF) << number;
     }
@@ -288,7 +288,7 @@ TEST_F(TrapAttackTest, UnmapsTheStub) {
   for (const uint64_t address : {TRAP_STUB, TRAP_CONTROLS, TRAP_STACKS, TRAP_BELL}) {
     const std::unique_ptr<Thread> guest = attacker();
     call(*guest, SYS_munmap, {address, 0x10000});
-    // Without the bell it stops, and ends then.
+    // Without the bell it stops, and then ends.
     if (guest->stop.kind != StopKind::kGone) run_guest(*platform_, *guest);
     EXPECT_EQ(guest->stop.kind, StopKind::kGone) << address;
   }
@@ -308,7 +308,7 @@ TEST_F(TrapAttackTest, TheHostsClockCannotBeWrittenAndMakesNoCalls) {
   ASSERT_EQ(run_guest(*platform_, *guest), guest.get());
   EXPECT_EQ(guest->stop.kind, StopKind::kSystemCall);
   EXPECT_EQ(guest->registers.rax, static_cast<uint64_t>(SYS_clock_gettime));
-  // Its own copy of the code is the guest's to spoil; the data is nobody's.
+  // Its own copy of the code is the guest's to overwrite; the data cannot be changed.
   const std::unique_ptr<Thread> other = attacker();
   for (uint64_t each = page - 8 * TRAP_PAGE; each < page; each += TRAP_PAGE)
     EXPECT_LT(call(*other, SYS_mprotect, {each, TRAP_PAGE, PROT_READ | PROT_WRITE}), 0);
@@ -324,7 +324,7 @@ TEST_F(TrapAttackTest, LeavesASignalHandlerThatItIsNotIn) {
 
 GUEST_CODE(two, "1: test %rax, %rax; jz 1b; mov %rax, %rdi; mov $39, %eax; syscall");
 
-// The system counts the stubs' user by itself in a user namespace; a superuser outside of one has no limit.
+// In a user namespace the system counts the stubs' user separately; a superuser outside of one has no limit.
 bool has_user_namespace(const Platform& platform) {
   return std::ranges::none_of(missing_walls_of(platform), [](const MissingWall& wall) {
     return wall.name == "user_namespace" || wall.name == "resource_limits";
@@ -497,7 +497,7 @@ TEST_F(TrapAttackTest, DescriptorsForPrivateMappingsCannotWrite) {
 
 // ---- the pages ----
 
-// Writes pseudo-random words all over a range, without end. rdi: from, rcx: how many words (a power of two).
+// Writes pseudo-random words all over a range, forever. rdi: start, rcx: how many words (a power of two).
 GUEST_CODE(scribbler, R"(
   1: imul $1664525, %rax, %rax; add $1013904223, %rax
      mov %rax, %rdx; shr $16, %rdx; lea -1(%rcx), %rsi; and %rsi, %rdx
@@ -515,7 +515,7 @@ TEST_F(TrapAttackTest, ScribblesOverTheBell) {
   std::thread waker([&] { platform_->wake(); });
   EXPECT_EQ(platform_->wait(std::nullopt), nullptr);
   waker.join();
-  // The end of another's process is seen nevertheless.
+  // The end of another's process is noticed nevertheless.
   const std::unique_ptr<Thread> other = attacker();
   call(*other, SYS_exit, {0});
   EXPECT_EQ(other->stop.kind, StopKind::kGone);

@@ -1,5 +1,5 @@
-// What a trap costs: a system call that is answered at once, changes of memory, a process. Arguments: whether both sides
-// share a core, and for how many rounds they look before they sleep.
+// The cost of a trap: a system call that is answered at once, changes of memory, a process. Arguments:
+// whether both sides share a core, and for how many rounds they spin before they sleep.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 

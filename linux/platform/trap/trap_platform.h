@@ -1,4 +1,5 @@
-// The parts of the platform `trap` (trap.h): the platform's loop, spaces, threads. For the files of this folder.
+// The parts of the platform `trap` (trap.h): the platform's loop, spaces, threads. Only for files of this
+// directory.
 //
 //   TrapPlatform ─* HostThread    by index; those that run are in a list
 //   TrapSpace    ─* HostThread    by slot: a thread of a stub, its control page and its trap stack
@@ -30,27 +31,27 @@ struct HostThread {
   enum class State : uint8_t { kStopped, kRunning, kParked };
 
   TrapSpace* space = nullptr;
-  TrapControl* control = nullptr;  // foreign: the guest can write it
-  TrapThread* guest = nullptr;     // nullptr: it shall end, or be parked, once it stops
+  TrapControl* control = nullptr;  // foreign data: the guest can write it
+  TrapThread* guest = nullptr;     // nullptr: to be ended or parked once it stops
   uint32_t slot = 0, index = 0;
-  pid_t inner_number = 0;  // as the stubs call it; 0: it is the process's first
+  pid_t inner_number = 0;  // its id in the stubs' namespace; 0: the process's first thread
   State state = State::kStopped;
-  size_t running_at = 0;                 // in the list of those that run
+  size_t running_at = 0;                 // index in the list of running threads
   bool is_kicked = false;                // a signal is on its way
-  bool is_interrupted = false;           // and the kernel has not been told yet
-  uint32_t stops = 0, stops_before = 0;  // all; when it was looked at last
-  bool has_any_core = false;             // it is not bound to the core that all share
-  bool by_gate = false;                  // it came through a gate, and has no frame
-  uint64_t vector_state = 0;  // where the frame has it, as far as the stub says; 0: not in its stack
-  bool has_vectors = false;   // of a monitor: what is there is the processor's, or will be
+  bool is_interrupted = false;           // not yet reported to the kernel
+  uint32_t stops = 0, stops_before = 0;  // total; at the last check
+  bool has_any_core = false;             // not bound to the shared core
+  bool by_gate = false;                  // came through a gate and has no frame
+  uint64_t vector_state = 0;  // its address in the frame, as reported by the stub; 0: not in its stack
+  bool has_vectors = false;   // for a monitor: the saved state is, or will be, the processor's
 };
 
-// A change of memory that is to be made.
+// A pending change of memory.
 struct MemoryChange {
   uint32_t number = 0;  // of the host's call
   std::array<uint64_t, 6> arguments = {};
   int fd = -1;
-  bool is_read_only = false;  // the stub gets a descriptor that is open for reading only
+  bool is_read_only = false;  // the stub gets a read-only descriptor
   bool may_fail = false;
 };
 
@@ -74,42 +75,43 @@ class TrapSpace final : public Space {
   size_t peek(uint64_t address, std::span<std::byte> bytes) override;
   SpaceBytes most_bytes() override;
 
-  // A message with descriptors for the stub. False: the stub has not taken what was sent before, as it must have.
+  // Sends a message with descriptors to the stub. False: the stub has not taken the previous message, as it
+  // must have.
   bool send(std::span<const int> descriptors);
 
-  // The files of a process that is to be made: control pages, and the other end of its socket.
-  // On `kvm` with a machine's memory, of a fork with the parent's protections.
+  // The files of a process to be created: control pages, and the other end of its socket. On `kvm` also a
+  // machine's memory, of a fork with the parent's protections.
   bool prepare(const GuestTables* parent = nullptr);
   [[nodiscard]] int controls_file() const { return controls_file_.number(); }
   [[nodiscard]] int their_socket() const { return their_socket_.number(); }
-  // The process has been made.
+  // The process was created.
   void begin(pid_t process);
-  // What the nursery left in it goes, but for the host's clock.
+  // Unmaps what the nursery left in it, except the host's clock.
   void empty();
 
-  // A thread in the slot; nullptr: there are too many.
+  // Adds a thread in the slot; nullptr: there are too many.
   HostThread* add_thread(uint32_t slot, TrapThread* guest);
-  // A slot that no thread of the host uses; -1: there is none.
+  // A slot that no host thread uses; -1: there is none.
   int free_slot() const;
   void remove_thread(HostThread& thread);
-  // A guest's thread begins; it ends; with the last one, the process ends.
+  // Counts a guest thread that begins or ends; with the last one, the process ends.
   void enter() { ++guests_; }
   void forget_guest() { --guests_; }
   void leave(HostThread& thread);
-  // It has never had another thread, so that its time is that of the process.
+  // Whether it has never had another thread, so that its time is that of the process.
   [[nodiscard]] bool is_single() const { return !had_more_threads_; }
 
   // On `kvm`: the machine's page tables; else nullptr.
   [[nodiscard]] GuestTables* tables() const { return tables_.get(); }
-  // The machine gets this slot of memory, in the order of other changes.
+  // Adds this memory slot to the machine, in order with other changes.
   void add_slot(const GuestTables::Slot& slot);
-  // The page tables' room is used anew, while the thread and all others are stopped. False: the space is lost.
+  // Reuses the page tables' room, while the thread and all others are stopped. False: the space is lost.
   bool renew_tables(HostThread& thread);
 
-  // All changes are made by this stopped thread (or any). False: the space is lost.
+  // Makes all changes on this stopped thread (or any). False: the space is lost.
   bool flush(HostThread& thread);
   bool flush();
-  // As many changes as fit are put into the thread's control page, with their descriptors sent.
+  // Puts as many changes as fit into the thread's control page and sends their descriptors.
   bool load_batch(HostThread& thread);
   [[nodiscard]] bool has_changes() const { return !changes_.empty(); }
   // The thread was resumed with a batch.
@@ -120,7 +122,7 @@ class TrapSpace final : public Space {
   // -- call sites (call_sites.h)
   // The only thread has made a call by a signal, and is stopped.
   void consider_site(const HostThread& thread, uint64_t next, uint64_t number);
-  // All are as they were: another thread is about to be made.
+  // Restores all sites: another thread is about to be created.
   void restore_sites() { put_back(sites_.remove_patches()); }
   [[nodiscard]] const CallSites& sites() const { return sites_; }
   void copy_sites(const TrapSpace& parent) {
@@ -133,7 +135,7 @@ class TrapSpace final : public Space {
   size_t read_stub(uint64_t address, std::span<std::byte> bytes) const;
   bool write_stub(uint64_t address, std::span<const std::byte> bytes) const;
 
-  // Its process has ended, or is ended: all its threads are gone.
+  // Its process has ended or is being ended: all its threads are gone.
   void lose();
   void end_process();
   [[nodiscard]] bool is_lost() const { return process_ <= 0; }
@@ -145,12 +147,13 @@ class TrapSpace final : public Space {
   void change(const MemoryChange& change);
   [[nodiscard]] int host_protection(int protection) const;
   [[nodiscard]] static bool is_within(uint64_t address, uint64_t length);
-  // Before bytes there are looked at: what is pending for them is done. Gives how many of them a guest may name.
+  // Before the caller accesses bytes there: makes the pending changes. Returns how many of the bytes a guest
+  // may address.
   size_t settle(uint64_t address, size_t length);
   bool await_flight();
   void restore_sites(uint64_t address, uint64_t length) { put_back(sites_.remove(address, length)); }
   void put_back(const std::vector<std::pair<uint64_t, CallSites::Original>>& sites);
-  // Whatever the protection, the stub's own memory too.
+  // Ignores protection; includes the stub's own memory.
   size_t write_any(uint64_t address, std::span<const std::byte> bytes);
   bool open_memory();
 
@@ -165,8 +168,8 @@ class TrapSpace final : public Space {
   std::vector<MemoryChange> changes_;
   uint64_t changed_from_ = ~uint64_t{0}, changed_to_ = 0;
   CallSites sites_;
-  bool has_identity_ = false;     // the control page has it
-  HostThread* flight_ = nullptr;  // runs, and was told to make changes first
+  bool has_identity_ = false;     // it is in the control page
+  HostThread* flight_ = nullptr;  // running, with changes to make first
   uint32_t flight_batch_ = 0;
 };
 
@@ -185,7 +188,7 @@ class TrapThread final : public Thread {
   Try<std::unique_ptr<Thread>> clone_thread() override;
   Try<std::unique_ptr<Thread>> fork() override;
 
-  // It has stopped: takes what its control page says. False: the kernel need not know; it runs again.
+  // It has stopped: reads its control page. False: the kernel need not know; it runs again.
   bool take_stop();
   void be_gone();
   void lose_host() { host_ = nullptr; }
@@ -195,10 +198,11 @@ class TrapThread final : public Thread {
   [[nodiscard]] TrapSpace& trap_space() const { return static_cast<TrapSpace&>(*space_); }
   [[nodiscard]] TrapPlatform& platform() const { return trap_space().platform(); }
   void take_exception(const TrapControl& seen);
-  // It has a frame then, if it came through a gate. False: it is lost.
+  // Gives it a frame if it came through a gate. False: it is lost.
   bool make_frame();
   void take_frame(uint64_t vector_state);
-  // Of kvm (linux/platform/kvm/thread.cc): before the guest enters the machine; after it left it, as take_stop().
+  // For kvm (linux/platform/kvm/thread.cc): before the guest enters the machine; and after it left it, like
+  // take_stop().
   bool put_machine(TrapControl& control);
   bool take_exit(const TrapControl& seen);
   bool take_gate(uint64_t vector, const TrapControl& seen);
@@ -213,13 +217,13 @@ class TrapThread final : public Thread {
   std::unique_ptr<TrapThread> copy_into(const std::shared_ptr<Space>& space, HostThread& host) const;
 
   std::shared_ptr<Space> space_;
-  HostThread* host_;  // nullptr when its process has ended
-  // Of kvm. The host refuses an access without saying to which page: then the instruction runs again with tables that are filled
-  // one page at a time, until it is the last one's fault.
+  HostThread* host_;  // nullptr once its process has ended
+  // For kvm. The host refuses an access without saying which page: then the instruction runs again with
+  // tables that are filled one page at a time, until the last page filled is at fault.
   bool fills_alone_ = false;
   int alone_fills_ = 0, refusals_ = 0, repeats_ = 0;
   uint64_t last_filled_ = 0, last_error_ = 0;
-  std::optional<uint64_t> odd_rip_;  // an address to go on at that the processor would not take
+  std::optional<uint64_t> odd_rip_;  // a resume address that the processor would reject
   std::chrono::nanoseconds cpu_time_{0};
 };
 
@@ -247,39 +251,39 @@ class TrapPlatform final : public Platform {
 
   // The thread's control page is complete: it runs.
   void run(HostThread& thread);
-  // An order other than to run; waits until it is done. False: the space is lost.
+  // Gives an order other than to run and waits for it. False: the space is lost.
   bool order(HostThread& thread, uint32_t order);
-  // As order(), for one that makes a thread or a process: at no other time may a stub make any.
+  // Like order(), for an order that creates a thread or process: at no other time may a stub create any.
   bool order_new(HostThread& thread, uint32_t order);
   // An order to end.
   void end(HostThread& thread);
   void kick(HostThread& thread);
-  // A running thread stops; that is learned by wait() as ever. False: the space is lost.
+  // Makes a running thread stop; wait() reports that as usual. False: the space is lost.
   bool hold(HostThread& thread);
 
-  // Numbers of threads.
+  // Assigns indexes to threads.
   bool enroll(HostThread& thread);
   void strike(HostThread& thread);
   void note_process(pid_t process, TrapSpace& space);
   void forget_process(pid_t process);
   void add_gone(TrapThread& thread) { gone_.push_back(&thread); }
   void forget(TrapThread& thread) { std::erase(gone_, &thread); }
-  // Whether a process that a stub speaks of is one of the stubs, and not yet known.
+  // Whether a process that a stub reports is one of the stubs, and not yet known.
   [[nodiscard]] bool is_new_stub(pid_t process);
-  // What has ended is learned.
+  // Reaps processes that have ended.
   void reap();
 
  private:
   struct Prepared {
     std::shared_ptr<TrapSpace> space;
     HostThread* thread = nullptr;
-    pid_t process = 0;  // 0: the nursery was not asked yet; -1: it could not be made, or has ended
+    pid_t process = 0;  // 0: not yet requested; -1: it could not be created, or has ended
   };
 
   TrapPlatform(const TrapOptions& options, HostFile device) : options_(options), device_(std::move(device)) {}
   void pin();
   bool prepare();
-  // The process numbers of all that is prepared are learned.
+  // Receives the process ids of everything that was prepared.
   void collect();
   void give(HostThread& thread, uint32_t order);
   bool await_stop(HostThread& thread);
@@ -288,19 +292,20 @@ class TrapPlatform final : public Platform {
   Thread* next_stopped();
   Thread* take(HostThread& thread);
   void sleep(uint32_t rings, std::optional<std::chrono::steady_clock::time_point> deadline);
-  // Those that have stopped without a hint; processes that have ended; those that must not be.
+  // Finds threads that stopped without a hint, processes that have ended, and processes that must not exist.
   void look_around();
-  // Threads that compute, when there is more than one, run on any core; those that call often share this thread's.
+  // When more than one thread computes, lets these run on any core; threads that call often share this
+  // thread's.
   void spread();
   bool bind(HostThread& thread, bool to_any_core);
-  // Ends processes that a guest has made by itself.
+  // Ends processes that a guest has created by itself.
   void sweep();
 
   TrapOptions options_;
   HostFile device_;
   Bell bell_;
   std::unique_ptr<Nursery> nursery_;
-  HostClock clock_;  // stays mapped in all stubs; empty when guests shall not read the host's time
+  HostClock clock_;                   // mapped in all stubs; empty if guests may not read the host's time
   std::vector<HostThread*> threads_;  // by index
   std::vector<uint32_t> free_indexes_;
   std::vector<HostThread*> running_;
@@ -308,11 +313,11 @@ class TrapPlatform final : public Platform {
   std::deque<TrapThread*> gone_;
   std::unordered_map<pid_t, TrapSpace*> processes_;
   std::chrono::steady_clock::time_point next_look_, next_sweep_;
-  bool wants_sweep_ = false;  // a guest has run since the last one
-  size_t ending_ = 0;         // processes that were killed, and not yet reaped
+  bool wants_sweep_ = false;  // a guest has run since the last sweep
+  size_t ending_ = 0;         // killed processes that are not yet reaped
   std::deque<Prepared> prepared_;
-  std::vector<char> old_cores_;  // of this thread, as it was before
-  int core_ = -1;                // that all share; -1: none
+  std::vector<char> old_cores_;  // this thread's original affinity
+  int core_ = -1;                // the shared core; -1: none
 };
 
 }  // namespace membrane::linux

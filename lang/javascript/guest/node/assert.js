@@ -3,7 +3,7 @@
   "use strict";
   const shared = globalThis.__membrane;
 
-  // What differs, line by line: the longest common subsequence, where both are short enough.
+  // The difference, line by line: the longest common subsequence, if both are short enough.
   const kMostLines = 400;
   function linesOfDifference(actual, expected) {
     const a = actual.split("\n"),
@@ -116,7 +116,7 @@
     const lines = linesOfDifference(a, b);
     return `${kHeads[name]}\n+ actual - expected\n\n${aroundChanges(lines).join("\n")}`;
   }
-  // What did not change is left out, but a few lines around what did.
+  // Unchanged lines are left out, except for a few around changes.
   function aroundChanges(lines) {
     if (lines.length <= 50) return lines;
     const keep = new Set();
@@ -174,7 +174,7 @@
     function ok(value, ...rest) {
       if (!value) failOk(ok, rest.length, value, rest[0], arguments.length === 0);
     }
-    // With the line of the call, where it is whole there.
+    // With the line of the call, if all of it is there.
     function falsyText() {
       const head = "The expression evaluated to a falsy value";
       const frame = shared.stackOf(new Error()).split("\n")[1] ?? "";
@@ -209,7 +209,7 @@
     // eslint-disable-next-line eqeqeq
     const isLooselyEqual = (a, b) => a == b || (Number.isNaN(a) && Number.isNaN(b));
 
-    // Whether what was thrown is what was expected; it throws what says why not.
+    // Whether the thrown value is the expected one; throws the reason if not.
     function checkThrown(thrown, expected, message, from) {
       if (typeof expected === "function") {
         if (expected.prototype !== undefined && thrown instanceof expected) return;

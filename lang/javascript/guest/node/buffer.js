@@ -1,4 +1,4 @@
-// node:buffer. Texts, hexadecimal and base64 go through the engine; numbers through one DataView of eight bytes.
+// node:buffer. Strings, hexadecimal and base64 go through the engine; numbers through one DataView of eight bytes.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -22,7 +22,7 @@
   const encodingOf = (name) =>
     name === undefined || name === null || name === "" ? "utf8" : kEncodings[`${name}`.toLowerCase()];
 
-  // --- texts and bytes ---
+  // --- strings and bytes ---
 
   const kPiece = 4096;
   function characters(bytes, mask = 0xff) {
@@ -59,7 +59,7 @@
     const clean = /^(?:[0-9a-fA-F]{2})*/.exec(text)[0];
     return Uint8Array.fromHex(clean);
   }
-  // Whatever is no letter of it is passed over, and an "=" ends it.
+  // Characters outside the alphabet are skipped, and "=" ends it.
   function ofBase64(text) {
     let clean = text
       .replace(/=[^]*$/, "")
@@ -304,7 +304,7 @@
       defineNumber(`Float${end}`, 4, isLittle, D.getFloat32, D.setFloat32, (value) => +value);
       defineNumber(`Double${end}`, 8, isLittle, D.getFloat64, D.setFloat64, (value) => +value);
     }
-    // Of one to six bytes.
+    // For one to six bytes.
     function integerMethods(isLittle, isSigned) {
       const at = (offset, length, i) => (isLittle ? offset + length - 1 - i : offset + i);
       const check = (length) => {
@@ -596,7 +596,7 @@
     const { Buffer } = load("buffer");
     const { coded } = load("internal/check");
 
-    // How many bytes at the end begin a character that is not whole.
+    // How many bytes at the end begin an incomplete character.
     function openBytes(bytes) {
       for (let back = 1; back <= Math.min(3, bytes.length); ++back) {
         const byte = bytes[bytes.length - back];

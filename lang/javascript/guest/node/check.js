@@ -1,9 +1,9 @@
-// What Node's functions say of arguments that they do not take: the same classes, codes and words.
+// Errors of Node's functions for invalid arguments: the same classes, codes and words.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
 
-  // An error of a class, whose stack and text have its code as Node shows it.
+  // An error of a class, whose stack and text include its code as in Node.
   function coded(Kind, code, message, more) {
     const error = new Kind(message);
     Object.assign(error, { code }, more);
@@ -84,7 +84,7 @@
         if (!Number.isInteger(value)) outOfRange(name, "an integer", value);
         if (value < least || value > most) outOfRange(name, `>= ${least} && <= ${most}`, value);
       },
-      // For a function that takes a callback last, and one that gives a promise.
+      // For functions that take a callback last, and functions that return a promise.
       abortError: (signal) =>
         Object.assign(new Error("The operation was aborted", { cause: signal?.reason }), {
           name: "AbortError",

@@ -1,4 +1,4 @@
-// node:crypto: digests, keyed digests, keys from passwords, randomness. Ciphers and signatures are not there.
+// node:crypto: digests, keyed digests, keys from passwords, randomness. Ciphers and signatures are not available.
 globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
   "use strict";
   const { Buffer } = load("buffer");
@@ -41,7 +41,7 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
     return encoding === undefined || encoding === "buffer" || encoding === null ? buffer : buffer.toString(encoding);
   };
 
-  // What Hash and Hmac share; each is a stream, too.
+  // What Hash and Hmac share; each is also a stream.
   class Summing extends Transform {
     constructor(sum, options) {
       super(options);
@@ -127,7 +127,7 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
     bytes.set(drawBytes(size), offset);
     return buffer;
   }
-  // Each value as likely as the others: what is beyond the last whole multiple is drawn again.
+  // All values are equally likely: draws beyond the last whole multiple are repeated.
   function drawInteger(least, most) {
     const range = most - least;
     if (!Number.isSafeInteger(least)) wrongType("min", "a safe integer", least);

@@ -1,4 +1,4 @@
-// Deep comparison, as node:assert and node:util know it.
+// Deep comparison, for node:assert and node:util.
 globalThis.__membrane.factories.set("internal/equal", (exports) => {
   "use strict";
   const tag = (value) => Object.prototype.toString.call(value);
@@ -11,7 +11,7 @@ globalThis.__membrane.factories.set("internal/equal", (exports) => {
   class Comparison {
     constructor(isStrict) {
       this.isStrict = isStrict;
-      this.pairs = []; // that are being compared: those met again are as equal as they turn out to be
+      this.pairs = []; // pairs being compared: when met again, they count as equal
     }
     same(a, b) {
       if (a === b) return a !== 0 || !this.isStrict || Object.is(a, b);
@@ -113,7 +113,7 @@ globalThis.__membrane.factories.set("internal/equal", (exports) => {
     }
   }
 
-  // Whether all that `expected` has is in `actual`.
+  // Whether `actual` contains everything in `expected`.
   function isPart(actual, expected) {
     if (expected === null || typeof expected !== "object" || actual === null || typeof actual !== "object")
       return new Comparison(true).same(actual, expected);

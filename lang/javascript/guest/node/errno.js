@@ -1,4 +1,4 @@
-// The numbers and words of the system's errors, as Node gives them on Linux.
+// The numbers and messages of system errors, as in Node on Linux.
 globalThis.__membrane.factories.set("internal/errno", (exports) => {
   "use strict";
   const kErrors = {

@@ -200,7 +200,7 @@ globalThis.__membrane.factories.set("events", (exports, module, load) => {
     });
   }
 
-  // The values of each event, as an iterator that waits for the next.
+  // The values of each event, as an async iterator.
   function on(emitter, name, { signal, close = [] } = {}) {
     const values = [],
       waiting = [];

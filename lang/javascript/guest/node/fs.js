@@ -3,7 +3,7 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const kPiece = 192 << 10; // bytes of one request
+  const kPiece = 192 << 10; // bytes per request
   const kConstants = {
     UV_FS_SYMLINK_DIR: 1,
     UV_FS_SYMLINK_JUNCTION: 2,
@@ -64,7 +64,7 @@
     // --- requests ---
 
     function ask(request, syscall, from, to) {
-      if (from === "") throw fileError({ errno: "ENOENT" }, syscall, from, to);  // it names nothing that a grant could have
+      if (from === "") throw fileError({ errno: "ENOENT" }, syscall, from, to);  // no grant could cover it
       const answer = shared.request(request);
       if (answer.error) throw fileError(answer.error, syscall, from, to);
       return answer.value;
@@ -83,7 +83,7 @@
       if (text.includes("\0")) wrongValue(name, text, "must be a string, Uint8Array, or URL without null bytes");
       return text;
     }
-    // As the door takes it; what the program wrote stands in errors.
+    // In the door's form; errors show what the program wrote.
     const whole = (text) =>
       text === "" ? "" : path.resolve(text) + (text.endsWith("/") && text.length > 1 ? "/" : "");
     const encodingOf = (options) => {
@@ -116,7 +116,7 @@
 
     // --- open files ---
 
-    const kInput = 0; // its bytes are the turn's input
+    const kInput = 0; // it reads the turn's input
     function openSync(given, flags = "r", mode = 0o666) {
       void mode;
       const from = pathOf(given),
@@ -142,7 +142,7 @@
       if (answer.error) throw fileError(answer.error, "read");
       return answer.bytes;
     }
-    // Up to so many bytes, in as many requests as it takes; fewer are the end.
+    // Up to this many bytes, in as many requests as needed; fewer at the end.
     function readBytes(fd, count, position) {
       if (fd === kInput) return shared.readInput(count);
       const pieces = [];
@@ -236,7 +236,7 @@
     const appendFileSync = (given, data, options) =>
       writeFileSync(given, data, { flag: "a", ...optionsOf(options, {}) });
 
-    // --- what files are ---
+    // --- file metadata ---
 
     const kModes = {
       file: kConstants.S_IFREG | 0o644,
@@ -337,7 +337,7 @@
         return false;
       }
     }
-    // Whether it may be written, only the attempt shows.
+    // Whether it can be written is only known from an attempt.
     function accessSync(given, mode = 0) {
       void mode;
       const from = pathOf(given);
@@ -540,7 +540,7 @@
         from,
       );
     }
-    // There are no users and no modes: what is there may be used as its grant says.
+    // There are no users and no modes: a file may be used as its grant says.
     const chmodSync = (given) => accessSync(given);
     const nothing = () => {};
 
@@ -605,7 +605,7 @@
       futimesSync: nothing,
     };
 
-    // --- the same, told later ---
+    // --- the same with callbacks ---
 
     const later = (call) => globalThis.setImmediate(call);
     const promised = (act) =>
@@ -725,7 +725,7 @@
         "name",
         { value: name },
       );
-    // What is written may come piece by piece.
+    // Data may be written piece by piece.
     for (const [name, flag] of [
       ["writeFile", "w"],
       ["appendFile", "a"],

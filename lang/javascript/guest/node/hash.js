@@ -4,7 +4,7 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
   "use strict";
   const { compress } = load("internal/shared");
 
-  // The fractions of the square roots of the first primes, and of the next: the higher half of each, then the lower.
+  // The fractions of the square roots of the first primes, then of further ones: for each the higher half, then the lower.
   const kSha512 = [
     0x6a09e667, 0xf3bcc908, 0xbb67ae85, 0x84caa73b, 0x3c6ef372, 0xfe94f82b, 0xa54ff53a, 0x5f1d36f1, 0x510e527f,
     0xade682d1, 0x9b05688c, 0x2b3e6c1f, 0x1f83d9ab, 0xfb41bd6b, 0x5be0cd19, 0x137e2179,
@@ -51,7 +51,7 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
       this.left = from.slice(whole);
       return this;
     }
-    // What is changed later is replaced as a whole, so both can share what is there.
+    // Changed state is replaced as a whole, so both copies can share it.
     copy() {
       return Object.assign(Object.create(Digest.prototype), this);
     }
@@ -77,7 +77,7 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
     }
   }
 
-  // With a key (RFC 2104): the two beginnings are kept, so that each message costs no more than itself.
+  // With a key (RFC 2104): both initial states are kept, so that each message costs no more than itself.
   class Hmac {
     constructor(name, key) {
       const { block } = kKinds[name];

@@ -1,9 +1,9 @@
-// node:path, of POSIX. win32 is the same: there is no Windows here.
+// node:path for POSIX. win32 is the same: there is no Windows here.
 globalThis.__membrane.factories.set("path", (exports, module, load) => {
   "use strict";
   const { checkString } = load("internal/check");
 
-  // Without ".", ".." and empty parts, as far as they can be taken out.
+  // Resolves ".", ".." and empty parts as far as possible.
   function partsOf(path, isAbsolute) {
     const parts = [];
     for (const part of path.split("/")) {

@@ -12,7 +12,7 @@ globalThis.__membrane.factories.set("querystring", (exports, module, load) => {
       throw coded(URIError, "ERR_INVALID_URI", "URI malformed");
     }
   }
-  // Bytes that %-sequences say; what is none stays.
+  // Decodes %-sequences; invalid ones stay.
   function unescapeBuffer(text) {
     const { Buffer } = load("buffer");
     const bytes = [];

@@ -1,4 +1,4 @@
-// node:readline over streams: of the turn's input, or of any other.
+// node:readline over streams: the turn's input, or any other.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -48,7 +48,7 @@
         this._lines.push(...lines);
         this._tell();
       }
-      // A question is asked with the next line; the others are told of.
+      // A question gets the next line; other lines are emitted.
       _tell() {
         while (this._lines.length && !this._isPaused && !this.closed) {
           const line = this._lines.shift();

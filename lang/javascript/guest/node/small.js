@@ -1,4 +1,4 @@
-// Modules of Node's that are a few lines each.
+// Node modules of a few lines each.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -145,7 +145,7 @@
   });
 
   define("vm", (load) => {
-    const kMostScripts = 16; // one inside of another: the host bounds them, too, and ends the turn
+    const kMostScripts = 16; // nested; the host bounds them, too, and ends the turn
     let scripts = 0;
     function runInThisContext(code, options) {
       if (scripts >= kMostScripts) throw new RangeError("Maximum call stack size exceeded");

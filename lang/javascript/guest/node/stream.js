@@ -22,7 +22,7 @@
       options?.[name] ?? options?.highWaterMark ?? (isObjects ? defaultObjects : defaultBytes);
     const sizeOf = (state, chunk) => (state.objectMode ? 1 : chunk.length);
 
-    // --- an end for both: destroy, errors, close ---
+    // --- ending either side: destroy, errors, close ---
 
     function destroy(error, call) {
       const { _readableState: reading, _writableState: writing } = this;
@@ -229,7 +229,7 @@
         stream.destroy(error);
       }
     }
-    // What is there goes out, and more is asked for, as the stream's mode says.
+    // Emits available data and requests more, depending on the stream's mode.
     function flow(stream) {
       const state = stream._readableState;
       if (state.constructing) return;
@@ -524,7 +524,7 @@
       });
     };
 
-    // What arrays have, for the chunks to come.
+    // Array methods for the chunks to come.
     const operators = {
       async *map(source, call) {
         for await (const chunk of source) yield await call(chunk);
@@ -925,7 +925,7 @@
         enumerable: false,
       });
 
-    // --- when a stream is over, and chains of them ---
+    // --- the end of a stream, and chains of streams ---
 
     function finished(stream, options, call) {
       if (typeof options === "function") [options, call] = [{}, options];
@@ -1044,7 +1044,7 @@
     pipeline[promisify.custom] = promises.pipeline;
     finished[promisify.custom] = promises.finished;
 
-    // --- from and to the Web's ---
+    // --- conversion from and to Web streams ---
 
     Readable.fromWeb = (web, options) => Readable.from(web, { objectMode: false, ...options });
     Readable.toWeb = (stream) =>

@@ -1,4 +1,4 @@
-// node:url: the classes of the Web, paths of files, and the older parse() and format().
+// node:url: the Web's classes, file paths, and the legacy parse() and format().
 globalThis.__membrane.factories.set("url", (exports, module, load) => {
   "use strict";
   const { coded, wrongType } = load("internal/check");
@@ -22,7 +22,7 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
     return new URL(`file://${whole.replace(/[%\\\n\r\t?#]/g, (c) => escapes[c])}`);
   }
 
-  // --- the older functions ---
+  // --- legacy functions ---
 
   const kSlashed = new Set([
     "http",
@@ -180,7 +180,7 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
     if (given === null || typeof given !== "object") wrongType("urlObject", "one of type object or string", given);
     return Url.prototype.format.call(given);
   }
-  // By the rules of the Web, with a base that is taken away again where it was relative itself.
+  // By the rules of the Web, with a base that is removed again if it was relative itself.
   function resolve(from, to) {
     const hasScheme = /^[a-z][a-z0-9+.-]*:/i.test(from);
     if (/^[a-z][a-z0-9+.-]*:/i.test(to)) return parse(to).href;

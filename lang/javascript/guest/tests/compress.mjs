@@ -1,7 +1,7 @@
-// The compression functions of the host, in JavaScript, for tests of the guest's side (base/compress_hash.h).
+// The host's compression functions in JavaScript, for tests of the guest's side (base/compress_hash.h).
 const rotate = (x, by) => (x << by) | (x >>> (32 - by));
 
-// The first 32 or 64 bits of the fraction of a prime's root, as the constants of SHA-2 are made.
+// The first 32 or 64 bits of the fraction of a prime's root, from which the constants of SHA-2 are derived.
 function primes(count) {
   const found = [];
   for (let n = 2; found.length < count; ++n) if (found.every((p) => n % p !== 0)) found.push(n);
@@ -119,7 +119,7 @@ function sha256(h, w) {
   h[7] = (h[7] + k) | 0;
 }
 
-// Of 64 bits, as pairs of words: high, low.
+// On 64 bits, as pairs of words: high, low.
 const sigma = (h, l, a, b, c, isShift) => [
   ((h >>> a) | (l << (32 - a))) ^
     (b < 32 ? (h >>> b) | (l << (32 - b)) : (l >>> (b - 32)) | (h << (64 - b))) ^

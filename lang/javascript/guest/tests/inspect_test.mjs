@@ -1,4 +1,4 @@
-// What the console shows, beside what Node's shows for the same values.
+// The console's output, compared with Node's for the same values.
 import assert from "node:assert";
 import { Console } from "node:console";
 import { readFileSync } from "node:fs";
@@ -58,7 +58,7 @@ test("tables are Node's", () => {
   for (const values of cases) {
     let expected = "";
     new Console(new Writable({ write(text, encoding, done) { expected += text; done(); } })).table(...values);
-    // Older ones center their cells.
+    // Older versions center their cells.
     const bare = (text) => text.replace(/ *│ */g, "│");
     assert.equal(bare(table(...values) + "\n"), bare(expected));
   }

@@ -1,4 +1,4 @@
-// Our modules beside Node's own ones, on many inputs: ours run in this Node, so that only they differ.
+// Compares our modules with Node's own on many inputs: ours run in this Node, so that only they differ.
 import assert from "node:assert";
 import nodeBuffer from "node:buffer";
 import nodeCrypto from "node:crypto";
@@ -17,7 +17,7 @@ import vm from "node:vm";
 import { compress } from "./compress.mjs";
 import { Files, kFiles, kNewerThanNode, ofPromise, source } from "./prelude.mjs";
 
-// What a context of Node's own gives, which nothing of ours has changed.
+// A context of Node's own, which nothing of ours has changed.
 const untouched = vm.createContext({});
 const files = new Files(mkdtempSync(nodePath.join(tmpdir(), "membrane-node-")));
 const kRandom = {
@@ -52,7 +52,7 @@ for (const name of kFiles) if (!["process.js", "session.js"].includes(name)) vm.
 const shared = globalThis.__membrane;
 const ours = (name) => shared.builtin(name);
 
-// What a call gives, or what it throws.
+// The result of a call, or its exception.
 function outcome(call) {
   try {
     return call();
@@ -694,7 +694,7 @@ test("assert says what Node's says", () => {
     (a) => a.notDeepEqual([1], [1]),
     (a) => a.ok(true),
   ];
-  // Nodes differ in how they show what differs: the lines that do, and the words before them, are what counts.
+  // Versions of Node differ in how they show differences: only the differing lines, and the words before them, are compared.
   const shape = (result) =>
     result === undefined
       ? result

@@ -1,4 +1,4 @@
-// The prelude's files in their order, and the host that tests give it: answers from tables, files in a folder.
+// The prelude's files in order, and a host for tests: answers from tables, files in a directory.
 import * as fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,17 +27,17 @@ export const kFiles = [
 ];
 export const source = (name) => fs.readFileSync(path.join(folder, name), "utf8");
 
-// What QuickJS has, and not every Node.
+// What QuickJS has, but not every Node.
 export const kNewerThanNode = `
 Uint8Array.fromBase64 ??= (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 Uint8Array.fromHex ??= (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 Uint8Array.prototype.toBase64 ??= function () { return btoa(Array.from(this, (byte) => String.fromCharCode(byte)).join("")); };
 Uint8Array.prototype.toHex ??= function () { return Array.from(this, (byte) => byte.toString(16).padStart(2, "0")).join(""); };`;
 
-// Node tells nobody what state a promise is in.
+// Node does not expose the state of a promise.
 export const ofPromise = () => undefined;
 
-// What the door answers of files: as the host does, over a folder that is the program's root.
+// The door's answers about files: like the host, over a directory that is the program's root.
 export class Files {
   constructor(root) {
     this.root = root;

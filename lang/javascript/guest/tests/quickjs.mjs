@@ -1,4 +1,4 @@
-// QuickJS as WebAssembly, as the host runs it: nothing but the module's own exports and imports.
+// QuickJS as WebAssembly, as the host runs it: only the module's own exports and imports.
 import { readFileSync } from "node:fs";
 import { compress } from "./compress.mjs";
 
@@ -7,7 +7,7 @@ const ASYNC = 1 << 7;
 const BACKTRACE_BARRIER = 1 << 6;
 
 export class QuickJs {
-  // `calls` has the host functions by name: they take values that are strings or numbers, and give a string or nothing.
+  // `calls` has the host functions by name: they take values that are strings or numbers, and return a string or nothing.
   static create(path, calls, { now = () => 0n } = {}) {
     const vm = new QuickJs();
     vm.calls = calls;
@@ -49,7 +49,7 @@ export class QuickJs {
   }
   bytes(at, length) { return new Uint8Array(this.e.memory.buffer, at, length); }
 
-  // Bytes behind which stands a 0, to be freed by wasm_free.
+  // Bytes followed by a 0, to be freed by wasm_free.
   put(text) {
     const bytes = new TextEncoder().encode(text);
     const at = this.e.wasm_malloc(bytes.length + 1);
@@ -58,7 +58,7 @@ export class QuickJs {
     return [at, bytes.length];
   }
 
-  // What a value is as a string.
+  // The string form of a value.
   text(value) {
     const out = this.e.wasm_malloc(4);
     const at = this.e.qjs_get_string_len(value, out);
@@ -93,7 +93,7 @@ export class QuickJs {
     this.e.wasm_free(at);
     return value;
   }
-  // The functions of the host that take or give what is no text.
+  // The functions of the host whose arguments or results are not strings.
   own(called, count, values) {
     const box = (i) => i < count ? this.view().getUint32(values + 4 * i, true) : 0;
     if (called === "__membrane_utf8") return this.newBytes(new TextEncoder().encode(this.text(box(0))));

@@ -1,4 +1,4 @@
-// What a cell's text becomes.
+// The rewriting of a cell's text.
 import assert from "node:assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ vm.runInThisContext(readFileSync(new URL("../rewrite.js", import.meta.url), "utf
 const { isModule, rewrite } = globalThis.__membrane;
 
 const kCases = [
-  // Declarations stay, and may come again.
+  // Declarations stay, and may be repeated.
   ["const a = 1;class B{}class C{}const d=2", "var a = 1;var B = class B{};var C = class C{};var d=2"],
   ["let\nz = 3", "var\nz = 3"],
   ["const { a, b = class {} } = {}\nlet [q] = [1]", "var { a, b = class {} } = {}\nvar [q] = [1]"],
@@ -18,20 +18,20 @@ const kCases = [
   ["class D { #p = 1; static { const k = 1 } }", "var D = class D { #p = 1; static { const k = 1 } };"],
   ["const x = {\n a: 1,\n}\nclass É {}", "var x = {\n a: 1,\n}\nvar É = class É {};"],
   ["const x = y => y\nclass L {}", "var x = y => y\nvar L = class L {};"],
-  // What is no declaration of the cell's own is left alone.
+  // What is not a declaration of the cell's own is left alone.
   ["for (const x of [1]) { let y = x }", null],
   ["if (1) { const q = 1 } else { class Z {} }", null],
   ["x = class Foo {}", null],
   ["o.const; o?.class; o.import; let_ = 1; x.let = 3", null],
   ["return\nclass N {}", null],
-  // Texts, templates and regular expressions are not read as code.
+  // Strings, templates and regular expressions are not read as code.
   ["const a = `x${`const ${1}`}z`; const b = /[/`'\"]const /g", "var a = `x${`const ${1}`}z`; var b = /[/`'\"]const /g"],
   ["const b = a / 2 / 3; const c = a++ / 2", "var b = a / 2 / 3; var c = a++ / 2"],
   ["const f = () => ({}) / 2; const g = x => { return /re'/.test(x) }", "var f = () => ({}) / 2; var g = x => { return /re'/.test(x) }"],
   ["const s = 'it\\'s'; // const\n/* let x */ let t", "var s = 'it\\'s'; // const\n/* let x */ var t"],
   ["const n = 1_000n / 2n, m = .5e-3 / 1; let k", "var n = 1_000n / 2n, m = .5e-3 / 1; var k"],
   ["`${`", null], ["'", null], ["/", null], ["}", null], ["import", null], ["import {", null], ["class", null], ["", null],
-  // Imports are calls.
+  // Imports become calls.
   ["import a from 'x'; import b, {c as d} from \"y\";import * as q from 'z'\nimport 'w'",
    "var {default: a} = __membrane_import('x'); var {default: b, c: d} = __membrane_import(\"y\");var q = __membrane_import('z');\n__membrane_import('w');"],
   ["import {\n  f,\n  g\n} from 'v' with { type: 'json' };\nf", "var {f, g} = __membrane_import('v');\n\n\n\nf"],

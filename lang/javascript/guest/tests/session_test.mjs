@@ -1,4 +1,4 @@
-// The prelude: under Node in a context of its own, and in QuickJS where MEMBRANE_QUICKJS names its module.
+// The prelude: under Node in a context of its own, and in QuickJS if MEMBRANE_QUICKJS names its module.
 import assert from "node:assert";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const kRegistry = { capabilities: [
   { name: "random", summary: "", grant: "", functions: [f("random.bytes", [["count", "i32"]], "bytes")] },
 ] };
 
-// A host: answers from tables, and keeps what it is told.
+// A host: answers from tables, and records what it receives.
 class Host {
   turns = [];
   results = [];
@@ -50,7 +50,7 @@ class Host {
   sleep(ms) { this.slept += ms; }
 }
 
-// Node as the engine: cells are made to await at the top by a function around them.
+// Node as the engine: a function around a cell gives it top-level await.
 class NodeEngine {
   constructor(host) {
     this.host = host;
@@ -79,7 +79,7 @@ class NodeEngine {
     const turn = this.session.begin();
     if (turn === undefined) return;
     try {
-      // Names stay global without a wrapper, so only what awaits gets one; the last line is its value.
+      // Names stay global without a wrapper, so only code that awaits gets one; the last line is its value.
       const isAsync = /\bawait\b/.test(turn.code);
       let promise;
       if (turn.isModule) {  // as far as a script can be one
@@ -200,7 +200,7 @@ for (const [name, Engine] of Object.entries(engines)) {
     }
   });
 
-  if (Engine === QuickJsEngine) {  // Node's vm does not freeze what is global
+  if (Engine === QuickJsEngine) {  // Node's vm does not freeze the global object
     only("a session goes on behind Object.freeze(globalThis)", async () => {
       const s = session(Engine);
       assert.equal(await s.value("Object.freeze(globalThis); 5"), "5");
@@ -258,7 +258,7 @@ for (const [name, Engine] of Object.entries(engines)) {
 
   only("time is counted from no later than the program's beginning", async () => {
     const s = session(Engine, { slept: 5 });
-    s.host.slept = 4;  // as a run's own clock, which does not know of the image's making
+    s.host.slept = 4;  // like a run's own clock, which is unrelated to the time of the image
     assert.equal(await s.value("[performance.now(), process.uptime(), process.hrtime(), process.hrtime.bigint()].join()"), "'0,0,0,0,0'");
     s.host.slept = 6.5;
     assert.equal(await s.value("performance.now()"), "2.5");
@@ -514,7 +514,7 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     assert.equal(await s.value("Object.getOwnPropertyNames(globalThis).filter((n) => n.startsWith('__membrane')).sort().join()"),
                  "'__membrane_import,__membrane_import_later,__membrane_main'");
     assert.equal(await s.value("Object.keys(globalThis).includes('console')"), "false");
-    // A program that breaks what is built in does not break the session.
+    // A program that breaks built-in objects does not break the session.
     await s.run("JSON.parse = JSON.stringify = () => { throw new Error('broken') }; Array.prototype.map = null");
     assert.equal(await s.value("20 + 22"), "42");
   });
@@ -556,7 +556,7 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     });
   }
 
-  // What Node gives for the same, where Node has the same.
+  // Compared with Node, where Node has the same.
   only("the Web's things give what Node's give", async () => {
     const s = session(Engine);
     const expressions = [
@@ -599,7 +599,7 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
       const s = session(Engine);
       assert.equal(await s.value("interface P { n: number }\nconst p: P = { n: 4 };\nfunction f<T extends P>(x: T): number { return x!.n as number }\nenum E { A, B }\nclass C { constructor(private n: number) {} get(): number { return this.n } }\n[f<P>(p), E.B, new C(9).get()]", { name: "a.ts" }), "[ 4, 1, 9 ]");
       assert.equal((await s.run("const x: = 5", { language: "typescript" })).error.type, "SyntaxError");
-      // What would be lost without a word.
+      // What would be lost silently.
       for (const code of ["let a = 1;\n  namespace Shapes { export const n = 1 }", "export namespace A.B {\n  function f() {}\n}", "module M { class C {} }"]) {
         const { error } = await s.run(code, { name: "a.ts" });
         assert.match(`${error?.type}: ${error?.message}`, /^SyntaxError: the namespace (Shapes|A.B|M) has values.* an object/, code);
@@ -613,7 +613,7 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
   }
 }
 
-// Without the module of QuickJS the tests of it run in a process of their own only where it is named.
+// Tests of QuickJS run only if its module is named, in a process of their own.
 if (quick && !process.env.MEMBRANE_ONLY_QUICKJS) {
   test("under Node", () => {
     execFileSync(process.execPath, ["--test-reporter=dot", "--test", fileURLToPath(import.meta.url)], { env: { ...process.env, MEMBRANE_QUICKJS: "" }, stdio: "pipe" });

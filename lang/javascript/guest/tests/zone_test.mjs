@@ -1,4 +1,4 @@
-// Local time by a zone's rules, against Node's own, which knows the same zones.
+// Local time by a zone's rules, compared with Node's own, which knows the same zones.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ const kZones = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asi
                 "Pacific/Apia", "Europe/Dublin"];
 const skip = !existsSync(`${kDatabase}${kZones[0]}`) && "there is no tzdata";
 
-// A context whose own zone is UTC, as the engine's is; nothing runs in it while this process is in another.
+// A context whose own zone is UTC, like the engine's; nothing runs in it while this process uses another zone.
 process.env.TZ = "UTC";
 function contextIn(zone) {
   const context = vm.createContext({ atob, __membrane: {} });

@@ -138,7 +138,7 @@ def _module_of(capability):
 
 # --- examples -------------------------------------------------------------------------------------------------------
 
-# The registry's examples are in the text format of WebAssembly. Those that only call and name are shown in Python.
+# The registry's examples are in WebAssembly's text format. Those with only calls and names are shown in Python.
 
 _TOKEN = re.compile(r'\s*(?:([()])|("(?:\\.|[^"\\])*")|([^\s()"]+))')
 
@@ -172,7 +172,7 @@ def _literal(text):
         pair, point, sign = match.groups()
         return chr(int(pair, 16)) if pair else (chr(int(point, 16)) if point else _SIGNS.get(sign, sign)).encode().decode("latin-1")
 
-    outside = text[1:-1].encode().decode("latin-1")  # a character for each byte
+    outside = text[1:-1].encode().decode("latin-1")  # one character per byte
     data = _ESCAPE.sub(byte_of, outside).encode("latin-1")
     try:
         return json.dumps(data.decode(), ensure_ascii=False)

@@ -5,9 +5,9 @@ import io
 import sys
 
 MAX_TEXT = 20_000  # characters of a repr
-MAX_RICH = 8 << 20  # bytes of one other form
+MAX_RICH = 8 << 20  # bytes of one other representation
 
-# The method of a value, and the MIME type of what it gives.
+# The method of a value, and the MIME type of its result.
 _METHODS = (
     ("_repr_html_", "text/html"),
     ("_repr_markdown_", "text/markdown"),
@@ -18,10 +18,10 @@ _METHODS = (
     ("_repr_json_", "application/json"),
 )
 
-_PLAIN = frozenset((int, float, str, bool, complex, bytes, list, tuple, dict, set, frozenset))  # are shown as text alone
+_PLAIN = frozenset((int, float, str, bool, complex, bytes, list, tuple, dict, set, frozenset))  # are shown as text only
 
-_shown = []  # of the turn that runs
-more_forms = None  # value -> [(MIME type, form)], of those who show values in forms of their own
+_shown = []  # in the current turn
+more_forms = None  # value -> [(MIME type, representation)], for providers of further representations
 
 
 def display(*values):
@@ -110,7 +110,7 @@ def bundle_of(value):
     shown = {"text/plain": text_of(value)}
     if type(value) in _PLAIN and more_forms is None:
         return shown
-    if isinstance(value, type):  # a class has the methods, but not for itself
+    if isinstance(value, type):  # a class has the methods, but for its instances
         return shown
     try:
         for mime, form in _rich_forms(value):

@@ -67,7 +67,7 @@ for _class in (Error, PermissionError_, NotFoundError, ArgumentError, TimeoutErr
     _class.__module__ = "membrane"
     _class.__name__ = _class.__qualname__ = _class.__name__.rstrip("_")
 
-# What a name of the host means here: the class, and Python's number for it.
+# The meaning of a host error name here: the class, and Python's number for it.
 _ERRORS = {
     "EACCES": (PermissionError_, "EACCES"),
     "ENOENT": (NotFoundError, "ENOENT"),
@@ -124,7 +124,7 @@ def exchange(request):
         os.close(device)
 
 
-# The inside of encode() and loads(), made once: each turn comes here.
+# The inner functions of encode() and loads(), made once: each turn uses them.
 _scan = json.JSONDecoder().scan_once
 _make_encoder = json.encoder.c_make_encoder
 _write = _make_encoder and _make_encoder(None, json.JSONEncoder().default, json.encoder.encode_basestring, None, ":", ",",

@@ -12,7 +12,7 @@ import uuid
 
 from membrane import _display
 
-MAX_ITEMS = 1_000_000  # of one value
+MAX_ITEMS = 1_000_000  # per value
 MAX_DEPTH = 254
 
 
@@ -25,7 +25,7 @@ def forms(value):
     if isinstance(value, (list, dict)):
         try:
             yield "application/json", json.dumps(_json_of(value, itertools.count(), 0), ensure_ascii=False)
-        except TypeError:  # something in it has no such form
+        except TypeError:  # something in it cannot be represented
             pass
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(value, pandas.DataFrame) and value.size <= MAX_ITEMS:

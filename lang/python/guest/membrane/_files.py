@@ -10,7 +10,7 @@ import types
 from membrane import _pools
 
 _MODES = {stat.S_IFREG: 0o644, stat.S_IFDIR: 0o755, stat.S_IFLNK: 0o777, stat.S_IFCHR: 0o666}
-_USER = 1000  # that files belong to; not 0, who would try to give them away: tarfile does
+_USER = 1000  # the owner of files; not 0, since root would try to give files away: tarfile does
 
 _stat, _lstat, _fstat, _scandir = os.stat, os.lstat, os.fstat, os.scandir
 _mask = 0o022

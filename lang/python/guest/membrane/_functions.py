@@ -14,10 +14,10 @@ import types
 
 from membrane import _door, _values
 
-_ours = {}  # names of the program's own that were given to it, and their values: what it has put in their place stays
+_ours = {}  # global names given to the program, and their values: a replacement by the program stays
 _modules = set()
-_types = {}  # the classes that stand for the host's, by name
-_queued = []  # (call, future) of functions that are awaited
+_types = {}  # the classes that represent the host's, by name
+_queued = []  # (call, future) of awaited functions
 
 
 class HostError(RuntimeError):
@@ -32,7 +32,7 @@ HostError.__module__ = "membrane"
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
-_AS_THEY_ARE = {str, bool, type(None)}  # values that need no form of their own, which is most
+_AS_THEY_ARE = {str, bool, type(None)}  # values that need no conversion, which is most
 
 
 def _to_wire(value):
@@ -69,7 +69,7 @@ def _value_of(answer):
     if isinstance(kind, type) and issubclass(kind, Exception):
         try:
             raise kind(message)
-        except TypeError:  # one that takes more than a message
+        except TypeError:  # an exception that takes more than a message
             if kind is TypeError:
                 raise
     failure = HostError(f"{name}: {message}" if name else message)
@@ -97,7 +97,7 @@ def _call_of(name, arguments, keywords, of=None):
 def call(name, arguments=(), keywords=None, of=None):
     if keywords or of is not None:
         request = _door.encode_tree({"functions": [_call_of(name, arguments, keywords, of)]})
-    else:  # the same, made quicker
+    else:  # the same, but faster
         values = _door.encode_tree([each if type(each) in _AS_THEY_ARE else _to_wire(each) for each in arguments])
         request = f'{{"functions":[{{"call":"{name}","arguments":{values}}}]}}'
     return _value_of(_door.ask(_encoded(request), name)["answers"][0])
@@ -131,7 +131,7 @@ def _send_queued():
             future.set_exception(error)
 
 
-# --- what the program sees ------------------------------------------------------------------------------------------
+# --- the program's view ---------------------------------------------------------------------------------------------
 
 
 class _Source(str):
@@ -173,7 +173,7 @@ def _function_of(spec, full_name, is_method=False):
         of = values[0]._membrane_id if is_method else None
         values = values[1:] if is_method else values
         if check is not None:
-            check(*values, **keywords)  # a wrong call fails here, and costs the host nothing
+            check(*values, **keywords)  # a wrong call fails here, without a host call
         return values, keywords, of
 
     if spec.get("is_async"):
@@ -184,7 +184,7 @@ def _function_of(spec, full_name, is_method=False):
         def made(*values, **keywords):
             values, keywords, of = split(values, keywords)
             return call(full_name, values, keywords, of)
-    else:  # the same, made quicker
+    else:  # the same, but faster
         def made(*values, **keywords):
             check(*values, **keywords)
             return call(full_name, values, keywords)
@@ -236,6 +236,12 @@ def _put(name, value):
     names = sys.modules["__main__"].__dict__
     if name not in names or name in _ours and names[name] is _ours[name]:
         names[name] = _ours[name] = value
+
+
+def assign(inputs):
+    """The input variables of a turn, in the place of what the program has under their names: all of them, or none."""
+    made = {name: _of_wire(value) for name, value in inputs.items()}
+    sys.modules["__main__"].__dict__.update(made)
 
 
 def _module_named(name):
@@ -293,7 +299,7 @@ def declare_called_names(code):
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # the cell tells of it
+        return  # the cell reports it
     awaited = _awaited_names(tree)
     bound = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
     bound |= {each.name for each in ast.walk(tree) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}

@@ -4,7 +4,7 @@ import importlib.machinery
 import importlib.util
 import sys
 
-_changes = {}  # by the name of the module: what is called with it, when it is made
+_changes = {}  # by module name: called with the module when it has been created
 
 
 def when_imported(name, change):
@@ -47,7 +47,7 @@ class _Loader:
         self._change(module)
 
 
-_stand_ins = {}  # by the name of a package: the directory of what is there in its place
+_stand_ins = {}  # by package name: the directory of its replacement
 
 
 def stand_in(name, directory):

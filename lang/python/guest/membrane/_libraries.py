@@ -8,7 +8,7 @@ import threading
 
 from membrane import _door, _imports, _net, _wire
 
-_MOST_REDIRECTS = 100  # that a transport remembers the answer of
+_MOST_REDIRECTS = 100  # whose answers a transport remembers
 
 
 def install():
@@ -44,14 +44,14 @@ def _change_httpx(module):
             for name, is_asked in refused.items():
                 if is_asked:
                     raise NotImplementedError(f"{name} is not there: the host makes the connection")
-            self._answers = {}  # after redirects that the host has followed, by their URL
+            self._answers = {}  # answers after redirects that the host has followed, by their URL
 
         def _respond(self, request, body):
             url = str(request.url).partition("#")[0]
             answer = self._answers.pop(url, None) if request.method in ("GET", "HEAD") else None
             if answer is None:
                 answer = self._exchange(request, url, body)
-            if answer.url != url:  # the client decides whether it follows; if it does, the answer is there
+            if answer.url != url:  # the client decides whether to follow; if it does, the answer is available
                 if len(self._answers) == _MOST_REDIRECTS:
                     self._answers.clear()
                 self._answers[answer.url] = answer
@@ -122,7 +122,7 @@ def _change_tqdm(module):
 
 # --- pytest ---------------------------------------------------------------------------------------------------------
 
-_PYTEST_OPTIONS = ("--capture=sys", "-p", "no:faulthandler")  # the others duplicate descriptors, which is not there
+_PYTEST_OPTIONS = ("--capture=sys", "-p", "no:faulthandler")  # other captures duplicate descriptors
 
 
 def _change_pytest(module):

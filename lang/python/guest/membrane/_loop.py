@@ -8,7 +8,7 @@ import warnings
 from membrane import _pools, _resumable, _scheduler
 
 
-cell_loop = None  # gives the session's loop, while a cell runs
+cell_loop = None  # returns the session's loop, while a cell runs
 
 
 class _Waiter:
@@ -48,7 +48,7 @@ class Loop(asyncio.BaseEventLoop):
         pass
 
     def _write_to_self(self):
-        pass  # who waits looks itself
+        pass  # waiting tasks check for themselves
 
     def run_in_executor(self, executor, func, *args):
         """The loop's own executor is a pool of the scheduler's threads."""
@@ -79,7 +79,7 @@ def _run_forever(loop):
         finally:
             loop._waits_in_thread = False
         loop._is_told_to_stop = loop._stopping
-        stop(loop)  # after one round
+        stop(loop)  # after one iteration
         with _NoneRuns():
             run_forever(loop)
         if loop._is_told_to_stop:
@@ -134,7 +134,7 @@ def install():
     asyncio.SelectorEventLoop = asyncio.EventLoop = Loop
     asyncio.create_task = asyncio.tasks.create_task = _create_task
     _resumable.waits[asyncio.BaseEventLoop.run_forever] = _run_forever
-    # What set_event_loop_policy(None) goes back to; where that is depends on the version.
+    # The class that set_event_loop_policy(None) restores; its location depends on the version.
     for module in (asyncio, sys.modules.get("asyncio.unix_events")):
         for name in ("DefaultEventLoopPolicy", "_DefaultEventLoopPolicy"):
             if name in vars(module):

@@ -13,7 +13,7 @@ import sys
 from membrane import _imports
 
 _ROOT = "/usr/local/lib/matplotlib"
-_WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "fonts/ttf/LastResort", "stylelib/")  # the rest is fonts of formats and toolbars
+_WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "fonts/ttf/LastResort", "stylelib/")  # the rest: fonts for formats, toolbars
 
 
 class _Finder:

@@ -8,7 +8,7 @@ import json
 
 from membrane import _door, _resumable, _scheduler
 
-# What belongs to the connection, which the host makes.
+# Headers of the connection, which the host makes.
 _OF_THE_CONNECTION = {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "keep-alive",
                       "te", "trailer", "upgrade", "proxy-connection", "expect"}
 
@@ -55,7 +55,7 @@ class _Asked(BaseException):
 
 
 _is_rehearsal = False
-_given = None  # (a request, its answer): what the next call of exchange() asks for
+_given = None  # (a request, its answer): for the next call of exchange()
 
 
 def _in_steps(function):

@@ -37,7 +37,7 @@ class ThreadPoolExecutor(concurrent.futures.Executor):
         self._max_workers = max_workers
         self._prefix = thread_name_prefix or f"{type(self).__name__}-{self._counter()}"
         self._initializer, self._initargs = initializer, initargs
-        self._items = collections.deque()  # what has not begun
+        self._items = collections.deque()  # items that have not started
         self._threads, self._idle = set(), 0
         self._shutdown, self._is_broken = False, False
 

@@ -11,7 +11,7 @@ import sys
 
 from membrane import _imports
 
-_seeded = set()  # "random", "numpy": by the program
+_seeded = set()  # "random", "numpy": seeded by the program
 
 
 class _Shared(random.Random):

@@ -15,15 +15,15 @@ import linecache
 import os
 import types
 
-# What a thread waits in: a function of the library -> the same as a generator function. Filled by those who have them.
+# Blocking library function -> the same as a generator function. Filled by the modules that have them.
 waits = {}
-# Of a context manager's type: what a `with` does before it enters.
+# Type of a context manager -> what a `with` does before it enters.
 enters = {}
 
-# What calls of the program's functions find in a cell each.
+# Names that calls of the program's functions find in their cells.
 _CALL, _ENTER, _PLAIN, _ID = "__membrane_call__", "__membrane_enter__", "__membrane_plain__", "__membrane_id__"
 _NOT_OF_PROGRAMS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
-# Calls that never wait, by their names; of methods those that are no threads', queues' or locks'.
+# Calls that never wait, by name; methods unless of threads, queues or locks.
 _PLAIN_NAMES = frozenset(vars(builtins))
 _PLAIN_METHODS = frozenset(
     "append extend insert remove clear copy count index sort reverse split rsplit splitlines strip lstrip rstrip format "
@@ -31,9 +31,9 @@ _PLAIN_METHODS = frozenset(
     "isdigit isalpha zfill ljust rjust task_done appendleft popleft info debug warning error".split())
 _MAX_KEPT = 1_000
 
-_known = {}  # id of a function -> (that, what makes steps of a call of it)
-plain = {}  # id of a function that is called at once -> that
-_made = {}  # id of a code object -> (that, what was made of it, or None)
+_known = {}  # id of a function -> (the function, what makes steps of a call of it)
+plain = {}  # id of a function that is called directly -> the function
+_made = {}  # id of a code object -> (the code, what was made of it, or None)
 _trees = {}  # file name -> (its lines, the tree)
 
 
@@ -141,7 +141,7 @@ def _compile(function):
         return None
     try:
         return _changed(code, *found)
-    except (SyntaxError, ValueError, RecursionError):  # it is too deep, or no `yield` can stand there
+    except (SyntaxError, ValueError, RecursionError):  # it is too deep, or a `yield` is not allowed there
         return None
 
 

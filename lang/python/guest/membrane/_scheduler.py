@@ -9,10 +9,10 @@ import collections
 import contextvars
 import time
 
-_MAX_REQUESTS = 8  # that are answered at once
+_MAX_REQUESTS = 8  # answered at once
 _now = time.monotonic
-_sleep = time.sleep  # of the host, before threads were put behind the program's
-_time = 0.0  # as it was when somebody looked last: a clock that is looked at may go on by that
+_sleep = time.sleep  # the host's, before threads were run behind the program's
+_time = 0.0  # at the last reading: reading a clock may advance it
 
 
 def _look_at_clock():
@@ -62,11 +62,11 @@ class Task:
 
 MAIN = Task("MainThread", 1, None, False)
 current = MAIN
-_tasks = collections.deque()  # those that are not over, the next to run first
+_tasks = collections.deque()  # unfinished tasks, the next to run first
 _standing = []  # (task, wait) of waits in calls that cannot be suspended, the lowest first
 _last_ident = MAIN.ident
-steps = 0  # that threads have made
-send_requests = None  # [request] -> [answer], of the module that knows what a request is
+steps = 0  # made by threads
+send_requests = None  # [request] -> [answer], set by the module that knows requests
 
 
 def start(name, ident, steps, daemon, may_be_left=False):
@@ -156,8 +156,8 @@ def forget():
     _names_of_left.clear()
 
 
-_left_behind = []  # a generator that is freed would run its `finally`
-_names_of_left = []  # of tasks, for whoever waits for them in vain
+_left_behind = []  # freeing a generator would run its `finally`
+_names_of_left = []  # of tasks, for those that wait for them in vain
 
 
 def run_one():
@@ -234,7 +234,7 @@ def _let_time_pass(wait):
 def _why_nothing_goes_on():
     below = [task for task, wait in _standing[:-1] if wait.is_over()]
     if current is not MAIN and all(task is not MAIN for task, _ in _standing):
-        below.append(MAIN)  # which has started this thread, and does not wait
+        below.append(MAIN)  # which started this thread, and does not wait
     if below:
         return (f"deadlock: {below[0].name} could go on, but {current.name} waits on top of it, in a call that cannot be "
                 "suspended: a callback, a generator, or code without its source. Let the function "

@@ -2,7 +2,7 @@
 
     turn    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
              "input_waits":true, "declares_calls":true, "input_is_new":true, "packages":"/usr/lib/python-packages", "functions":{…},
-             "zone":{"name":"Europe/Berlin", "tzif_base64":…}}
+             "inputs":{…}, "zone":{"name":"Europe/Berlin", "tzif_base64":…}}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 Of both, members that are empty, 0 or null may be missing; a turn's mode is "cell" then.
@@ -34,20 +34,20 @@ _FUTURE_FLAGS = 0
 for _feature in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
 _STATEMENTS = frozenset(("import", "from", "del", "raise", "pass", "assert", "global", "nonlocal", "return", "break",
-                         "continue", "type"))  # that may stand in a line without a colon
+                         "continue", "type"))  # words that may be in a line without a colon
 _MAX_SOURCES = 16 << 20  # characters of cells that tracebacks can quote
 _MAX_TRACEBACK = 100_000
-_MAX_NAMES = 200  # that a completion tells of
+_MAX_NAMES = 200  # returned by a completion
 
-# One for each way to tell of an error: names that were meant, modules, groups, mistakes of syntax.
+# One for each way of reporting an error: similar names, modules, groups, syntax errors.
 _FAILURES = ("1 / 0", "nosuch", "(1).nosuch", "import nosuch", "from sys import nosuch", "x = = 1", "{}['nosuch']",
              "int('x')", "try: 1 / 0\nexcept ZeroDivisionError as e: raise ValueError from e",
              "raise ExceptionGroup('two', [ValueError(), KeyError()])", "import re; re.compile('(')")
 
 _warm = False
-_begun = False  # a turn has run: what is seeded from now on is seeded by the program
-_future_flags = 0  # what cells imported from __future__ holds for those behind them
-_loop_of_cells = None  # that await
+_begun = False  # a turn has run: seeding from now on is done by the program
+_future_flags = 0  # __future__ imports of cells, which apply to later cells
+_loop_of_cells = None  # for cells that await
 _sources = {}  # name -> length, the oldest first
 _sources_total = 0
 
@@ -70,7 +70,7 @@ def warm():
     _random.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace", line_buffering=True)  # what ran out of fuel has printed
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)  # if the turn runs out of fuel
     if "" not in sys.path:
         sys.path.insert(0, "")
     import warnings
@@ -79,7 +79,7 @@ def warm():
     _be_the_reactors_turn()
     _run_first_turns()
     _packages.remember_what_is_built_in()
-    for code in _FAILURES:  # what tells of errors imports more than it needs
+    for code in _FAILURES:  # reporting errors imports more than it needs
         _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
     _forget_first_turns()
 
@@ -130,7 +130,7 @@ def import_modules(names):
     main = sys.modules["__main__"].__dict__
     main.pop("membrane", None)
     gc.collect()
-    _run_first_turns()  # a collection has emptied what they were quick by
+    _run_first_turns()  # a collection has dropped the caches that make them fast
     _forget_first_turns()
     gc.freeze()
     return True
@@ -153,7 +153,7 @@ def turn(source):
     result = _run(request)
     try:
         _door.ask(_encode_result(result))
-    except _door.Error as error:  # it was too large, say: the outcome must come through
+    except _door.Error as error:  # too large, for example: the outcome must get through
         result["displays"] = []
         result["value"] = {"text/plain": f"<the result could not be given: {error}>"}
         _door.ask(_encode_result(result))
@@ -193,6 +193,11 @@ def _run(request):
         return _check(code, name)
     if mode == "complete":
         return _complete(code)
+    if "inputs" in request:
+        try:
+            _functions.assign(request["inputs"])
+        except BaseException as error:  # of a value that is none here
+            return {"outcome": "error", "value": None, "displays": [], "error": _error_of(error, code), "exit_code": 1}
     if "declares_calls" in request:
         _functions.declare_called_names(code)
     _remember(name, code)
@@ -221,7 +226,7 @@ def _run(request):
             result.update(outcome="error", error=_error_of(error, code), exit_code=1)
         try:
             result["displays"] = _display.take_displays()
-        except BaseException as error:  # a figure may end the program, too
+        except BaseException as error:  # drawing a figure may end the program, too
             result.update(outcome="error", error=_error_of(error, code), exit_code=1)
         _flush()
     return result
@@ -235,7 +240,7 @@ def _check(code, name):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(code, name, "exec", dont_inherit=True)
-    except BaseException as error:  # also a text that nests too deep for the compiler
+    except BaseException as error:  # also a text that nests too deeply for the compiler
         message = error.msg if isinstance(error, SyntaxError) else str(error)
         told = {"type": type(error).__qualname__, "message": _display.cut(message or ""), "traceback": ""}
         if isinstance(error, SyntaxError) and error.lineno:
@@ -251,7 +256,7 @@ def _complete(code):
     result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
     try:
         result["value"] = {"text/plain": "\n".join(_names_for(code))}
-    except BaseException:  # what a program's own attributes raise: there are no names to tell of
+    except BaseException:  # exceptions of a program's own attributes: there are no names to return
         pass
     return result
 
@@ -283,7 +288,7 @@ def _open_input():
     return open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
 
 
-_waiting_input = _open_input()  # the warm image has it
+_waiting_input = _open_input()  # it is in the warm image
 
 
 class _Waiting:
@@ -366,7 +371,7 @@ def _call_hook(kind, error, place):
         hook(kind, error, place)
     except SystemExit:
         raise
-    except BaseException as another:  # as Python does: it is told of, and the first one counts
+    except BaseException as another:  # as in Python: it is reported, and the first one counts
         print("Error in sys.excepthook:", file=sys.stderr)
         _print_error(another)
 
@@ -387,7 +392,7 @@ class _ThreadsOfScript:
     def __exit__(self, kind, error, _):
         try:
             _threads.finish(of_script=True)
-        except RuntimeError:  # a deadlock: what the script ended with says more
+        except RuntimeError:  # a deadlock: the way that the script ended says more
             if error is None:
                 raise
 
@@ -413,7 +418,7 @@ class _CellsOwn:
             return
         try:
             _threads.finish(of_script=False)
-        except RuntimeError:  # a deadlock: what the cell ended with says more
+        except RuntimeError:  # a deadlock: the way that the cell ended says more
             if error is None:
                 raise
 
@@ -439,7 +444,7 @@ class _AtExit:
             function, arguments, options = self._calls.pop()
             try:
                 function(*arguments, **options)
-            except Exception:  # as Python does: it is told of, and the others run
+            except Exception:  # as in Python: it is reported, and the others run
                 print(f"Exception ignored in atexit callback {function!r}:", file=sys.stderr)
                 traceback.print_exc()
 
@@ -476,7 +481,7 @@ def _compile_cell(code, name):
 def _run_cell(code, name):
     """The value of the last expression; None when the cell ends in something else, or in a semicolon."""
     namespace = sys.modules["__main__"].__dict__
-    # Both are compiled before one runs: a mistake that only the compiler finds must not leave half a cell done.
+    # Both are compiled before one runs: an error that only the compiler finds must not leave a cell half done.
     parts = _compile_cell(code, name)
     if any(part is not None and part.co_flags & inspect.CO_COROUTINE for part in parts):
         value = _await_all(parts, namespace)
@@ -505,7 +510,7 @@ def _await_all(parts, namespace):
                     value = await value
         except GeneratorExit:
             raise
-        except BaseException as error:  # raised again below: SystemExit, too, is the cell's and not the loop's
+        except BaseException as error:  # raised again below: SystemExit, too, belongs to the cell and not to the loop
             ended.append(error)
         return value
 
@@ -517,7 +522,7 @@ def _await_all(parts, namespace):
         value = loop.run_until_complete(task)
     except BaseException:
         if not task.done():
-            task.cancel()  # what is left of the cell does not run in a later one
+            task.cancel()  # the rest of the cell does not run in a later one
         raise
     finally:
         _take_variables(context)
@@ -567,7 +572,7 @@ def _flush():
     for stream in streams:
         try:
             stream.flush()
-        except Exception:  # the program may have closed it, or put something else there
+        except Exception:  # the program may have closed or replaced it
             pass
 
 
@@ -618,7 +623,7 @@ def _error_of(error, code):
         message = "<the error's own text raised another>"
     try:
         text = traceback_of(error)
-    except BaseException:  # no memory is left for it, or the error's repr raises
+    except BaseException:  # there is no memory left for it, or the error's repr raises
         text = f"{name}: {message}\n"
     result = {"type": name, "message": _display.cut(message), "traceback": _display.cut(text, _MAX_TRACEBACK)}
     try:

@@ -155,7 +155,7 @@ def _is_free(lock):
     return not (isinstance(lock, Lock) and lock.locked())
 
 
-# --- conditions, and what stands on them ------------------------------------------------------------------------------
+# --- conditions, and what is built on them ----------------------------------------------------------------------------
 
 
 def _wait(condition, timeout=None):
@@ -167,7 +167,7 @@ def _wait(condition, timeout=None):
     lock, saved = condition._lock, condition._release_save()
     try:
         yield from _until(lambda: not waiter.locked() and _is_free(lock), timeout)
-    except (RuntimeError, _scheduler.Left):  # a deadlock, or nobody comes back here
+    except (RuntimeError, _scheduler.Left):  # a deadlock, or the thread is abandoned here
         condition._waiters.remove(waiter)
         if _is_free(lock):
             condition._acquire_restore(saved)
@@ -206,7 +206,7 @@ def _wait_at_barrier(barrier, timeout=None):
     condition = barrier._cond
     yield from _acquire_lock(condition._lock)
     try:
-        while barrier._state in (-1, 1):  # it drains, or is reset
+        while barrier._state in (-1, 1):  # it is draining, or being reset
             yield from _wait(condition)
         barrier._enter()
         index = barrier._count
@@ -371,7 +371,7 @@ def _steps_of_thread(thread):
         if not is_left:
             _tell(error, thread)
     finally:
-        if not is_left:  # else it is alive, as a daemon is that waits
+        if not is_left:  # else it is alive, like a daemon that waits
             thread._runs = False
             threading._active.pop(thread._ident, None)
 
@@ -446,7 +446,7 @@ def sleep(seconds, /):
 sleep.__module__ = "time"
 
 
-# --- who looks whether something has happened, and does not wait --------------------------------------------------------
+# --- checking without waiting -----------------------------------------------------------------------------------------
 
 _LOOKS_BEFORE_WAITING = 20
 _looks = 0
@@ -489,7 +489,7 @@ _LOOKS = (
 )
 
 
-# --- putting them in place ----------------------------------------------------------------------------------------------
+# --- installation -------------------------------------------------------------------------------------------------------
 
 
 def _plain(steps, name):

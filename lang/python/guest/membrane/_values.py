@@ -60,7 +60,9 @@ def _to_wire_of_library(value, inner):
         return inner(value.tolist())
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return {name: inner(getattr(value, name)) for name in value.__dataclass_fields__}
-    raise TypeError(f"a {type(value).__name__} cannot pass: give text, numbers, bytes, times, lists, dicts and sets of these")
+    name = type(value).__name__
+    article = "an" if name[:1] in "aeiouAEIOU" else "a"
+    raise TypeError(f"{article} {name} cannot pass: give text, numbers, bytes, times, lists, dicts and sets of these")
 
 
 def _time_of(text):
@@ -69,7 +71,7 @@ def _time_of(text):
     return datetime.time.fromisoformat(text) if ":" in text else datetime.date.fromisoformat(text)
 
 
-_MOST_ALIKE = 100  # values with one hash: looking for one among them takes as long as there are of them, which no limit counts
+_MOST_ALIKE = 100  # values with one hash: a search among them takes time linear in their number, which no limit counts
 
 
 def _told_apart(values):

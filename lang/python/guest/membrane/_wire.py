@@ -6,7 +6,7 @@ import io
 
 from membrane import _net
 
-# Of the body as it came to the host, which has unpacked it, and of the host's connection.
+# Headers of the body as the host got it, before decompression, and of the host's connection.
 OF_THE_BODY = {"content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive"}
 
 

@@ -18,7 +18,7 @@ _bare = {name: getattr(time, name) for name in ("gmtime", "localtime", "mktime",
 _bare_tzname = time.tzname
 _EPOCH = datetime.datetime(1970, 1, 1)
 _SECOND = datetime.timedelta(seconds=1)
-_NEW_YEAR = (1, 7)  # months in which a zone is at its standard and its summer time, wherever it is
+_NEW_YEAR = (1, 7)  # months of standard and summer time, whatever the zone
 
 
 def use(words):
@@ -80,7 +80,7 @@ def localtime(seconds=None, /):
     at = _bare["time"]() if seconds is None else seconds
     if isinstance(at, float):
         at = at // 1
-    _bare["gmtime"](at)  # which raises where it is no time
+    _bare["gmtime"](at)  # raises if it is not a time
     offset, name, is_summer = _offset_at(at)
     shifted = _bare["gmtime"](at + offset)
     return time.struct_time((*shifted[:8], is_summer, name, offset))
@@ -167,7 +167,7 @@ def _install():
         return _zone.fromutc(from_timestamp(moment, timestamp, datetime.timezone.utc).replace(tzinfo=_zone))
 
     def bound(name, of):
-        descriptor = of[name]  # a method of the class: called with the subclass that it is asked of
+        descriptor = of[name]  # a method of the class: called with the subclass that it is accessed through
         return lambda cls, *values: descriptor.__get__(None, cls)(*values)
 
     from_timestamp, now_of = bound("fromtimestamp", bare), bound("now", bare)
@@ -215,7 +215,7 @@ def _install():
     for name, method in (("now", classmethod(now)), ("fromtimestamp", classmethod(fromtimestamp)),
                          ("today", classmethod(today)), ("timestamp", timestamp), ("astimezone", astimezone)):
         _put(moment, name, method)
-    (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()  # they know methods by class and name
+    (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()  # they cache methods by class and name
 
 
 def _put(kind, name, method):

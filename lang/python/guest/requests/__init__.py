@@ -18,7 +18,7 @@ from .models import PreparedRequest, Request, Response
 from .sessions import Session, session
 from .status_codes import codes
 
-__version__ = "2.32.0"  # whose interface this follows
+__version__ = "2.32.0"  # the version whose interface this follows
 __all__ = ["ConnectTimeout", "ConnectionError", "HTTPError", "JSONDecodeError", "PreparedRequest", "ReadTimeout", "Request",
            "RequestException", "Response", "Session", "Timeout", "TooManyRedirects", "URLRequired", "adapters", "auth",
            "codes", "cookies", "delete", "exceptions", "get", "head", "options", "patch", "post", "put", "request", "session",
@@ -60,7 +60,7 @@ def delete(url, **options):
 
 
 def __getattr__(name):
-    if name == "packages":  # when it is asked for: a package may have come since
+    if name == "packages":  # on demand: a package may have been installed since
         import importlib
         return importlib.import_module("requests.packages")
     raise AttributeError(f"module 'requests' has no attribute {name!r}")

@@ -157,7 +157,7 @@ class Response:
         self.encoding = None
         self.history = []
         self.elapsed = None
-        self.cookies = cookies.RequestsCookieJar()  # the host shows no Set-Cookie
+        self.cookies = cookies.RequestsCookieJar()  # the host does not expose Set-Cookie
         self._content = b""
 
     @classmethod

@@ -11,7 +11,7 @@ from .cookies import merged as merged_cookies
 from .models import Request, Response
 from .structures import CaseInsensitiveDict
 
-# Options whose absence cannot be told apart: what they ask for is done, or cannot be done at all.
+# Options that may be ignored: the host does what they ask for, or cannot do it at all.
 _REFUSED = {
     "verify": lambda value: value is False,
     "cert": lambda value: value is not None,
@@ -58,7 +58,7 @@ class Session:
             return adapter.send(request, stream=self.stream, verify=self.verify, cert=self.cert, proxies=self.proxies)
         start = time.monotonic()
         answer = self._exchange(request)
-        # The host follows redirects as far as the grant allows: what came after one is not what was asked for here.
+        # The host follows redirects as far as the grant allows: the answer after one is not the one requested here.
         if not allow_redirects and _place(answer.url) != _place(request.url):
             raise NotImplementedError("allow_redirects=False is not there: the grant says so, by max_redirects = 0")
         return Response._of(answer, request, datetime.timedelta(seconds=time.monotonic() - start))

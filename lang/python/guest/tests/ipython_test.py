@@ -19,7 +19,7 @@ class Display(SessionTest):
     def setUp(self):
         super().setUp()
         self.addCleanup(sys.path.__setitem__, slice(None), list(sys.path))
-        sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")]  # where this machine may have it
+        sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")]  # this machine may have it there
         _libraries.install()
         for finder in (_imports._Finder, _imports._LastFinder):
             self.addCleanup(sys.meta_path.remove, finder)

@@ -178,7 +178,7 @@ def forget(package):
             del sys.modules[name]
 
 
-# As much of httpx as its transports stand on.
+# The part of httpx that its transports need.
 HTTPX = {
     "__init__.py": "from . import _transports\n",
     "_exceptions.py": "class TransportError(Exception):\n"
@@ -267,7 +267,7 @@ class Urllib3(SessionTest):
     def setUp(self):
         super().setUp()
         self.addCleanup(sys.path.__setitem__, slice(None), list(sys.path))
-        sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")]  # where this machine may have it
+        sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")]  # this machine may have it there
         kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "urllib3"}
         self.addCleanup(sys.modules.update, kept)
         for package in ("urllib3", "requests.packages"):

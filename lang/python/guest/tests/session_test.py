@@ -105,7 +105,7 @@ class Cells(SessionTest):
 
     def test_tasks_go_on_in_a_later_cell_that_awaits(self):
         self.value("import asyncio\nseen = []\nasync def f(n):\n  await asyncio.sleep(0)\n  seen.append(n)\n  return n")
-        self.value("a = asyncio.create_task(f(1))")  # a notebook has a loop in each cell
+        self.value("a = asyncio.create_task(f(1))")  # in a notebook each cell has a loop
         self.value("b = asyncio.ensure_future(f(2)); c = asyncio.gather(f(3), f(4))")
         self.assertEqual(self.value("seen"), "[]")
         self.assertEqual(self.value("asyncio.run(f(0))"), "0")

@@ -1,6 +1,7 @@
-// What the kernel process and a monitor share beyond trap's layout (linux/platform/trap/stub/layout.h): the machine's own
-// memory, which holds descriptor tables, a task segment for each processor and the page tables, and where guests see it.
-// C and C++. The kernel process writes it; guests see it as pages of the supervisor, and never write it.
+// What the kernel process and a monitor share in addition to trap's layout
+// (linux/platform/trap/stub/layout.h): the machine's own memory, which holds descriptor tables, a task
+// segment for each processor and the page tables; and where guests see it. C and C++. The kernel process
+// writes it; guests see supervisor pages, and never write them.
 #pragma once
 
 #include "linux/platform/trap/stub/layout.h"
@@ -11,15 +12,16 @@
 #define KVM_RUNS (TRAP_STUB + 0x50000000UL)
 #define KVM_RUN_BYTES 0x10000UL
 
-// In a guest's address space: the first pages of the machine's memory, and the page that nothing stands behind, to which
-// every system call and exception jumps. Fetching from it ends KVM_RUN.
+// In a guest's address space: the first pages of the machine's memory, and the unbacked page to which every
+// system call and exception jumps. Fetching from it ends KVM_RUN.
 #define KVM_SYSTEM TRAP_STUB
 #define KVM_GATES (KVM_SYSTEM + 0x100000UL)
 #define KVM_GATE_CALL KVM_GATES
 #define KVM_GATE_OLD_CALL (KVM_GATES + 4)
 #define KVM_GATE_EXCEPTIONS (KVM_GATES + 8)  // eight bytes for each vector
 
-// Physical addresses: the machine's memory is at 0; its parts. Guests' memory begins at KVM_FIRST_WINDOW.
+// Physical addresses: the machine's memory starts at 0, with these parts. Guest memory begins at
+// KVM_FIRST_WINDOW.
 #define KVM_GDT 0x0UL
 #define KVM_GDT_BYTES 0x80UL
 #define KVM_IDT 0x100UL
@@ -38,7 +40,7 @@ enum {
   kKvmProcessors = 64,
   kKvmFiles = kKvmProcessors + kTrapSlots + 16,
   kKvmVectorRoom = 0x4000,  // at the begin of each thread's stack
-  kKvmKernelCode = 0x10,    // selectors, as Linux has them
+  kKvmKernelCode = 0x10,    // selectors, as in Linux
   kKvmUserData = 0x2b,
   kKvmUserCode = 0x33,
 };

@@ -1,9 +1,11 @@
-// The monitor: what runs guest threads on the platform `kvm`. A freestanding program at a high address, in a process that is
-// jailed as trap's stubs are (linux/platform/trap/stub/jail.c). The process's memory below it is the guest's; a virtual
-// machine has that memory, and a processor for each guest thread. The monitor runs the processor, hands its registers
-// to the kernel process, and obeys orders as a stub does. It decides nothing, and guests cannot reach it.
+// The monitor runs guest threads on the platform `kvm`. It is a freestanding program at a high address, in a
+// process that is jailed like trap's stubs (linux/platform/trap/stub/jail.c). The process's memory below it
+// is the guest's; a virtual machine has that memory, and a processor for each guest thread. The monitor runs
+// the processor, passes its registers to the kernel process, and obeys orders as a stub does. It makes no
+// decisions, and guests cannot reach it.
 //
-// It has no writable data: all that it knows is in the thread's control page and stack, and in its descriptors' numbers.
+// It has no writable data: its state is in the thread's control page and stack, and in the numbers of its
+// descriptors.
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <linux/kvm.h>
@@ -43,7 +45,7 @@ static struct kvm_run* run_of(unsigned long slot) {
 static int processor_of(unsigned long slot) { return kKvmProcessors + (int)slot; }
 static char* vectors_of(unsigned long slot) { return (char*)(TRAP_STACKS + slot * TRAP_STACK_SIZE); }
 
-// Between a thread and its signal handler: a fork has no processor yet when the first signal can come.
+// Shared by a thread and its signal handler: a fork has no processor yet when the first signal can arrive.
 struct Kick {
   volatile uint32_t has_processor, was_asked;
 };
@@ -106,7 +108,7 @@ static uint64_t vector_parts(void) {
   return low & 0xe7;
 }
 
-// What the processor says of itself: without what a guest of this platform cannot use.
+// CPUID as guests see it: without features that a guest of this platform cannot use.
 static void limit_identity(struct Identity* identity) {
   for (unsigned i = 0; i < identity->head.nent && i < 256; ++i) {
     struct kvm_cpuid_entry2* const entry = &identity->entries[i];
@@ -157,8 +159,8 @@ static long set_control_registers(unsigned long slot) {
   return CALL3(SYS_ioctl, processor_of(slot), KVM_SET_MSRS, &registers) == 4 ? 0 : -1;
 }
 
-// The bytes in which Linux says how long a state is. What kvm gives besides, as the rights of protection keys, is no guest's; where it lies
-// is where the second mark goes.
+// The bytes with which Linux records how long a state is. Other parts that kvm returns, such as
+// protection-key rights, are not for guests; the second mark goes where they lie.
 static void mark_vectors(char* state) {
   const uint64_t parts = vector_parts();
   *(uint64_t*)(state + 512) &= parts;
@@ -182,7 +184,7 @@ static void save_vectors(unsigned long slot) {
   mark_vectors(state);
 }
 
-// The slot's processor, if it has none; one stays for the slot's next thread.
+// Creates the slot's processor if it has none; a processor is kept for the slot's next thread.
 static long make_processor(unsigned long slot) {
   struct kvm_run* const run = run_of(slot);
   const long made = place(CALL3(SYS_ioctl, kKvmVm, KVM_CREATE_VCPU, slot), processor_of(slot));
@@ -278,7 +280,7 @@ static void store_registers(const struct kvm_run* run, struct TrapControl* contr
   control->level = run->s.regs.sregs.cs.dpl;
 }
 
-// Until the guest leaves the machine.
+// Returns when the guest leaves the machine.
 static void run_guest(struct TrapControl* control, unsigned long slot) {
   struct kvm_run* const run = run_of(slot);
   if (control->loads_vectors != 0) {
@@ -297,7 +299,7 @@ static void run_guest(struct TrapControl* control, unsigned long slot) {
   control->signal = SIGUSR1;
 }
 
-// The only signal that is handled asks the processor of the thread it comes to, to leave the guest: now, or at once when it enters it.
+// The only handled signal makes the processor of its thread leave the guest: now, or as soon as it enters it.
 void trap_handler(int signal, void* info, void* context) {
   (void)signal, (void)info;
   const unsigned long slot = slot_at(context);
@@ -307,7 +309,7 @@ void trap_handler(int signal, void* info, void* context) {
 
 // ---- orders ----
 
-// In the child: a machine of its own, with the memory of this process.
+// In the child: creates a machine of its own, with the memory of this process.
 static void settle_child(const int* descriptors, unsigned long slot) {
   const long size = kTrapSlots * TRAP_PAGE;
   if (CALL6(SYS_mmap, TRAP_CONTROLS, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptors[0],
@@ -337,7 +339,7 @@ static int fork_process(struct TrapControl* control, unsigned long slot) {
   return result == 0;
 }
 
-// The new thread begins with a copy of this one's vector state.
+// The new thread starts with a copy of this one's vector state.
 static long start_thread(unsigned long from, unsigned long slot) {
   const long failed = make_processor(slot);
   if (failed < 0) return failed;
@@ -354,7 +356,7 @@ static long start_thread(unsigned long from, unsigned long slot) {
   return CALL5(SYS_clone, TRAP_THREAD_FLAGS, stack, 0, &control_of(slot)->thread, 0);
 }
 
-// Runs the guest and obeys, without end.
+// Runs the guest and obeys, forever.
 static __attribute__((noreturn)) void serve(unsigned long slot, int is_new) {
   struct TrapControl* const control = control_of(slot);
   for (;;) {

@@ -1,19 +1,20 @@
-// The stub's calls of the host. All that it makes once it is locked up go through one instruction, which the filter knows.
+// The stub's calls of the host. Once it is locked up, all of them go through one instruction, which the
+// filter knows.
 #pragma once
 
-// At that instruction; `trap_call_end` is the address after it.
+// Makes a call at that instruction; `trap_call_end` is the address after it.
 __attribute__((visibility("hidden"))) long trap_call(long number, long a, long b, long c, long d, long e,
                                                      long f);
 __attribute__((visibility("hidden"))) extern char trap_call_end[];
 // Where the host returns to after a signal handler.
 __attribute__((visibility("hidden"))) void trap_restorer(void);
-// The signal handler of all signals.
+// The handler of all signals.
 __attribute__((visibility("hidden"))) void trap_handler(int signal, void* info, void* context);
 // Where gates lead to.
 __attribute__((visibility("hidden"))) void trap_gate_entry(void);
-// Makes a first system call, which stops; never returns.
+// Makes the first system call, which stops; never returns.
 __attribute__((visibility("hidden"), noreturn)) void trap_begin(void);
-// Of jail.c: from the start of the program.
+// In jail.c: from the program's start.
 __attribute__((visibility("hidden"), noreturn)) void trap_nursery(void);
 
 #define CALL6(n, a, b, c, d, e, f)                                                 \

@@ -1,5 +1,5 @@
-// How a process that runs guests speaks with the kernel process: the platform `trap`'s stub and the platform `kvm`'s
-// monitor, each of which includes this once.
+// The exchange of a process that runs guests with the kernel process. The platform `trap`'s stub and the
+// platform `kvm`'s monitor each include this once.
 #pragma once
 
 #include <linux/futex.h>
@@ -9,7 +9,7 @@
 #include "linux/platform/trap/stub/calls.h"
 #include "linux/platform/trap/stub/layout.h"
 
-// The program's own: one directed call of the host.
+// The program's own implementation of one ordered host call.
 static long make_call(const struct TrapCall* call, long descriptor);
 
 static unsigned long slot_at(const void* on_stack) {

@@ -1,6 +1,6 @@
-// The nursery: the stub's program as it starts. It enters namespaces of its own and then makes a stub for each request of
-// the kernel process. A stub is the kernel process's child (CLONE_PARENT), in the process namespace that ends with the
-// nursery: nothing that a guest starts can outlive the kernel process.
+// The nursery: the stub's program as it starts. It enters namespaces of its own and then creates a stub for
+// each request of the kernel process. A stub is the kernel process's child (CLONE_PARENT), in the process
+// namespace that ends with the nursery: nothing that a guest starts can outlive the kernel process.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#ifdef MEMBRANE_KVM  // this is the jail of the platform kvm's monitor
+#ifdef MEMBRANE_KVM  // the jail of the platform kvm's monitor
 #include <linux/kvm.h>
 
 #include "linux/platform/kvm/monitor/layout.h"
@@ -27,14 +27,14 @@
 #include "linux/platform/trap/stub/calls.h"
 #include "linux/platform/trap/stub/layout.h"
 
-// What comes for each stub: its control pages, its socket, and a machine's memory.
+// What arrives for each stub: its control pages, its socket, and a machine's memory.
 #ifdef MEMBRANE_KVM
 enum { kStubDescriptors = 3 };
 #else
 enum { kStubDescriptors = 2 };
 #endif
 
-// Compilers call these for large objects, though nothing here is hosted.
+// Compilers call these for large objects, even in freestanding code.
 void* memset(void* at, int value, unsigned long length) {
   void* to = at;
   __asm__ volatile("rep stosb" : "+D"(to), "+c"(length) : "a"(value) : "memory");
@@ -53,7 +53,7 @@ static __attribute__((noreturn)) void end(void) {
 
 // ---- messages ----
 
-// Gives the length; *count descriptors at most are taken, and it becomes how many came.
+// Returns the length; takes at most *count descriptors and stores the number received there.
 static long receive(void* bytes, long length, int* descriptors, int* count) {
   char control[CMSG_SPACE(kStubDescriptors * sizeof(int))];
   struct iovec io = {bytes, (size_t)length};
@@ -120,7 +120,8 @@ static long become(unsigned user, unsigned group) {
   return failed;
 }
 
-// Where the kernel process may name another user, the stubs are that one's; else they are this user's, without rights.
+// Where the kernel process may map another user, the stubs run as that user; otherwise as this user, without
+// privileges.
 static long enter_user_namespace(const struct TrapNurseryStart* start) {
   long failed = CALL1(SYS_unshare, CLONE_NEWUSER);
   if (start->inner_user != start->user) {
@@ -136,7 +137,7 @@ static long enter_user_namespace(const struct TrapNurseryStart* start) {
   return failed;
 }
 
-// A root directory that has nothing in it, and in which nothing can be made.
+// An empty root directory in which nothing can be created.
 static long empty_root(void) {
   const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   long failed = CALL5(SYS_mount, "none", "/", 0, MS_REC | MS_PRIVATE, 0);
@@ -180,27 +181,27 @@ static long drop_capabilities(void) {
   return CALL2(SYS_capset, &header, none);
 }
 
-// The first process of the namespace: when it ends, all others of it do. It ends with the nursery, which has the other
-// end of the pipe.
+// The first process of the namespace: when it ends, all others of it do. It ends with the nursery, which
+// holds the other end of the pipe.
 static __attribute__((noreturn)) void be_first(int pipe) {
   char byte;
   CALL5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   CALL2(SYS_dup2, pipe, 0);
   CALL3(SYS_close_range, 1, ~0u, 0);
-  const unsigned long ignore[4] = {1, 0, 0, 0};  // no child of it is kept as a zombie
+  const unsigned long ignore[4] = {1, 0, 0, 0};  // its children do not become zombies
   CALL4(SYS_rt_sigaction, SIGCHLD, ignore, 0, 8);
   CALL3(SYS_read, 0, &byte, 1);
   end();
 }
 
-// Gives its process number, or an error.
+// Returns its process id or an error.
 static int make_first(void) {
   int pipe[2];
   const long failed = CALL2(SYS_pipe2, pipe, O_CLOEXEC);
   if (failed != 0) return (int)failed;
   const int process = (int)CALL5(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (process == 0) be_first(pipe[0]);
-  CALL1(SYS_close, pipe[0]);  // the other end stays open as long as the nursery lives
+  CALL1(SYS_close, pipe[0]);  // the other end stays open while the nursery lives
   return process;
 }
 
@@ -219,12 +220,13 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
   answer->init = make_first();
   *name_space = (int)CALL4(SYS_openat, AT_FDCWD, "/proc/self/ns/pid_for_children", O_RDONLY | O_CLOEXEC, 0);
   if (errors[kTrapMountNamespace] == 0) errors[kTrapMountNamespace] = (int)empty_root();
-  // Forks have it, too.
+  // Inherited by forks.
   if (start->traps_time_stamps != 0) CALL5(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
   errors[kTrapResourceLimits] = (int)bound_resources(start);
   errors[kTrapCapabilities] = (int)drop_capabilities();
   errors[kTrapNoNewPrivileges] = (int)CALL5(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  // The kernel process reads its memory; that it is this user's child does not suffice once rights have changed.
+  // The kernel process reads its memory; being the same user's child does not suffice once privileges have
+  // changed.
   CALL5(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
@@ -236,7 +238,8 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
 #define EQUAL(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (yes), (no))
 #define ANY_BIT(bits, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (yes), (no))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, (what))
-// Each of these is whole: it answers, or the next one is reached with the number of the call in the accumulator.
+// Each of these is complete: it decides, or falls through to the next with the call's number in the
+// accumulator.
 #define ALLOW(call) EQUAL(call, 0, 1), RETURN(SECCOMP_RET_ALLOW)
 #define ALLOW_ONE_OF_TWO(call, n, one, other)                                                           \
   EQUAL(call, 0, 5), LOAD_ARGUMENT(n), EQUAL(one, 1, 0), EQUAL(other, 0, 1), RETURN(SECCOMP_RET_ALLOW), \
@@ -256,7 +259,8 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
 
 #ifdef MEMBRANE_KVM
 
-// What the monitor may call. Guests run in the machine and cannot call at all; the rest is for one that got out of it.
+// The calls that the monitor may make. Guests run in the machine and cannot make any; the filter is for a
+// guest that escaped from it.
 static long install_filter(void) {
   const struct sock_filter filter[] = {
       LOAD(arch),
@@ -309,8 +313,8 @@ static int map_own(int descriptor) {
 
 #else
 
-// What the stub's own instruction may call; a guest can jump there, too, so that all of it must be harmless. The guest's
-// calls from anywhere else are SIGSYS.
+// The calls that the stub's own instruction may make; a guest can jump there too, so all of them must be
+// harmless. The guest's calls from anywhere else raise SIGSYS.
 static long install_filter(void) {
   const unsigned long address = (unsigned long)trap_call_end;
   const struct sock_filter filter[] = {

@@ -1,9 +1,10 @@
-// The stub: what runs guest threads. A freestanding program at a high address. Every system call of the guest becomes
-// SIGSYS, every exception its signal; the handler hands the registers to the kernel process and obeys its orders.
+// The stub runs guest threads. It is a freestanding program at a high address. Every system call of the guest
+// becomes SIGSYS, every exception its signal; the handler passes the registers to the kernel process and
+// obeys its orders.
 //
-// It has no writable data: all that it knows is on the thread's trap stack, in the frame of the signal, and in the
-// thread's control page, which it finds by the address of the stack. It uses general registers only; the host keeps the
-// others in the frame.
+// It has no writable data: its state is on the thread's trap stack, in the signal frame, and in the thread's
+// control page, which it finds by the address of the stack. It uses general registers only; the host keeps
+// the others in the frame.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/audit.h>
@@ -29,14 +30,15 @@ asm(".text\n"
     "trap_call_end: ret\n"
     "trap_restorer: mov $15,%eax\n jmp trap_call_instruction\n"  // rt_sigreturn
     "trap_begin: mov $39,%eax\n syscall\n hlt\n"
-    // A new thread "returns" to here; the address of its frame is on its stack. It starts by leaving that frame.
+    // A new thread "returns" to here, with the address of its frame on its stack. It starts by leaving that
+    // frame.
     "trap_thread_entry: pop %rbx\n mov %rbx,%rdi\n and $-16,%rsp\n call trap_thread\n mov %rbx,%rsp\n jmp trap_restorer\n"
     ".globl _start\n"
     "_start: and $-16,%rsp\n call trap_nursery\n hlt\n");
 
-// A guest comes through a gate: rcx is where it goes on, eax the number of its call. Until it is on the trap stack nothing of
-// it is lost: it can be sent back to its call site. From trap_gate_leave on everything is loaded from the control page: it can be
-// sent back to there. In between a signal only leaves a note.
+// A guest arrives through a gate: rcx is where it resumes, eax the number of its call. Until it is on the
+// trap stack nothing of it is lost: it can be sent back to its call site. From trap_gate_leave on everything
+// is loaded from the control page: it can be sent back to there. In between a signal only leaves a note.
 #define CONTROL "__executable_start+0x10000000+"
 #define STACK_TOP "__executable_start+0x20010000"
 #define EACH_REGISTER(X)                                                                                          \
@@ -114,7 +116,8 @@ static long start_thread(ucontext_t* context, unsigned slot) {
   return CALL5(SYS_clone, TRAP_THREAD_FLAGS, stack, 0, &control_of(slot)->thread, 0);
 }
 
-// Until it is told to run the guest, or (not 0) to stop again with a frame. A thread that was just made has nothing to report.
+// Returns when ordered to run the guest, or (not 0) to stop again with a frame. A thread that was just
+// created has nothing to report.
 static int obey(struct TrapControl* control, ucontext_t* context, int is_new) {
   for (;;) {
     if (!is_new) {
@@ -159,7 +162,7 @@ static void put_bases(const struct TrapControl* control) {
 }
 
 static void leave(struct TrapControl* control, ucontext_t* context) {
-  // What came while there was a frame of a gate is told now; none comes in a handler.
+  // A signal that came while a gate had its frame is reported now; none comes in a handler.
   while (control->is_kicked != 0) {
     control->is_kicked = 0;
     control->signal = SIGUSR1;
@@ -169,7 +172,7 @@ static void leave(struct TrapControl* control, ucontext_t* context) {
   put_bases(control);
 }
 
-// Whether the signal is told later: the guest has come through a gate, and it is the stub's turn.
+// Whether to report the signal later: the guest has come through a gate, and it is the stub's turn.
 static int postpone(struct TrapControl* control, greg_t* registers) {
   const char* const at = (const char*)registers[REG_RIP];
   if (at < __executable_start || at >= etext) return 0;
@@ -203,7 +206,7 @@ void trap_handler(int signal, void* info_of, void* context_of) {
   leave(control, context);
 }
 
-// Of a guest that has come through a gate, whose registers are saved: as the handler.
+// For a guest that has come through a gate, with its registers saved: acts like the handler.
 __attribute__((used, visibility("hidden"))) int trap_gate(int is_kicked) {
   struct TrapControl* const control = control_of(0);
   if (!is_kicked) take_bases(control);

@@ -4,7 +4,7 @@ from . import display
 
 __all__ = ["display", "get_ipython", "version_info"]
 
-version_info = (9, 0, 0, "")  # whose interface this follows
+version_info = (9, 0, 0, "")  # the version whose interface this follows
 __version__ = "9.0.0"
 
 

@@ -5,7 +5,7 @@ from .util import Retry
 
 __all__ = ["Retry", "disable_warnings", "exceptions", "util"]
 
-stands_in = True  # whoever wants more of it wants the package
+stands_in = True  # code that needs more of it needs the package
 
 
 def disable_warnings(category=exceptions.HTTPWarning):

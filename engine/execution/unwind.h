@@ -1,0 +1,18 @@
+// The search for who catches an exception, and the unwinding of frames of both tiers (exceptions.h).
+//
+// Of compiled code, who catches what is found by compiling a function again when an exception first passes it. Frames
+// are left by forgetting them: what runs next finds the stacks by the innermost record, or by the return address of
+// the frame that catches.
+//
+// Threads: one Run's.
+#pragma once
+
+#include "engine/instance/run.h"
+
+namespace membrane::engine {
+
+// As Run::find_catch() and Run::enter_catch() say.
+CatchSearch find_catch(Run& run, uint64_t most_fuel);
+Caught enter_catch(Run& run, const CatchSearch& found);
+
+}  // namespace membrane::engine

@@ -1,0 +1,43 @@
+// The functions of a module as its instances that stand alone have them (InstanceStart): all these share them, so that an
+// instance costs little to make, however many functions there are.
+//
+// Each is made when a reference to it is first followed (Machine::target). Until then it has no type, so that compiled
+// code finds it to be the wrong one, as it finds any other.
+//
+// Ownership: of the module. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/zero_array.h"
+#include "engine/code/compiled_module.h"
+#include "engine/instance/function.h"
+
+namespace membrane::engine {
+
+class LoneFunctions {
+ public:
+  explicit LoneFunctions(CompiledModule& module);
+  ~LoneFunctions();
+  LoneFunctions(const LoneFunctions&) = delete;
+  LoneFunctions& operator=(const LoneFunctions&) = delete;
+
+  // No instance at all, but for its address: what the functions have for their instance.
+  [[nodiscard]] Instance* home() const { return home_.get(); }
+  // Those that the module defines, one behind the other.
+  [[nodiscard]] FunctionInstance* functions() const { return functions_.get(); }
+  void make(FunctionInstance& function);
+
+ private:
+  CompiledModule& module_;
+  std::unique_ptr<Instance> home_;
+  ZeroArray<FunctionInstance> functions_;
+  std::mutex mutex_;  // guards the making of functions
+};
+
+// Makes a function that a module defines, as that of `instance`.
+void make_function(FunctionInstance& function, CompiledModule& module, uint32_t index, Instance* instance);
+
+}  // namespace membrane::engine

@@ -1,0 +1,33 @@
+// Faults in guest memory become traps.
+//
+// What runs guest code on a thread (the interpreter, compiled code) is a GuestCode as long as it does. When an access
+// of that thread faults, the signal handler asks the innermost GuestCode whether the fault is its own. Any other fault
+// goes to the handler that was installed before.
+//
+// Threads: the handler is installed once for the process; GuestCodes are of one thread.
+#pragma once
+
+namespace membrane::engine {
+
+// Installs the handler at its first call.
+void install_fault_handler();
+
+class GuestCode {
+ public:
+  virtual ~GuestCode();  // must still be the innermost of its thread
+  GuestCode(const GuestCode&) = delete;
+  GuestCode& operator=(const GuestCode&) = delete;
+
+  // Called by the signal handler, for an access to `address` by the instruction that `context` (a ucontext_t) names.
+  // True: the access was the guest's, and the thread goes on as `context` now says. May also not return, but jump.
+  // False, and nothing changed: it was not.
+  virtual bool take_fault(const void* address, void* context) = 0;
+
+ protected:
+  GuestCode();  // from now on the innermost of this thread
+
+ private:
+  GuestCode* const outer_;
+};
+
+}  // namespace membrane::engine

@@ -1,0 +1,20 @@
+// Which pages of a linear memory hold anything, found without reading those that nobody touched.
+//
+// Threads: the memory's own.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/memory/memory.h"
+
+namespace membrane::engine {
+
+// Runs of pages of 4 KiB that are not all zero, ascending: offset and bytes.
+std::vector<MemoryRange> used_pages(const Memory& memory);
+
+// Runs of pages that are not as the image has them that the memory began with, nor zero where it has none. Nothing
+// when it cannot be told: there is no image, or the system does not say.
+std::optional<std::vector<MemoryRange>> changed_pages(const Memory& memory);
+
+}  // namespace membrane::engine

@@ -1,0 +1,210 @@
+#include "sandbox/quickjs_host_functions.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/compress_hash.h"
+#include "base/utf8.h"
+#include "sandbox/quickjs_module.h"
+
+namespace membrane::sandbox {
+namespace {
+
+using engine::HostAction;
+using engine::HostCall;
+
+constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
+constexpr uint64_t kFuelPerHashedByte = 4;
+constexpr std::string_view kPlace = "__membrane_place";
+
+// One call, with its arguments, while it runs.
+class Asked {
+ public:
+  Asked(Calls& of, HostCall& during) : calls(of), call(during), js(QuickJsModule::inside(during, of)) {}
+
+  Calls& calls;
+  HostCall& call;
+  const QuickJsModule js;
+
+  [[nodiscard]] std::string name() const {
+    return std::string(
+        js.bytes(static_cast<uint32_t>(call.arguments[0]), static_cast<uint32_t>(call.arguments[1])));
+  }
+  // The box of an argument; 0 when there are not so many.
+  [[nodiscard]] uint32_t box(uint32_t index) const {
+    const auto count = static_cast<uint32_t>(call.arguments[3]);
+    const auto at = static_cast<uint32_t>(call.arguments[4]) + uint64_t{4} * index;
+    uint32_t box = 0;
+    const std::span<const uint8_t> memory = calls.memory();
+    if (index < count && at + 4 <= memory.size()) std::memcpy(&box, memory.data() + at, sizeof box);
+    return box;
+  }
+  [[nodiscard]] std::optional<std::string> text(uint32_t index) const {
+    return js.text_of_string(box(index));
+  }
+  [[nodiscard]] std::optional<double> number(uint32_t index) const { return js.number(box(index)); }
+  [[nodiscard]] std::optional<std::string_view> bytes(uint32_t index) const {
+    return js.bytes_of_array(box(index));
+  }
+
+  HostAction give(std::optional<uint32_t> box) const {
+    call.results[0] = box.value_or(0);
+    if (call.results[0] != 0) return HostAction::kContinue;
+    if (call.trap_message.empty())
+      call.trap_message = "the program's memory has no room for what " + name() + " gives";
+    return HostAction::kTrap;
+  }
+  HostAction give_undefined() const { return give(js.call("qjs_get_undefined", {})); }
+};
+
+HostAction ask_door(Asked& asked) {
+  const auto request = asked.text(0);
+  if (!request) return asked.give_undefined();
+  const auto answer = asked.calls.ask(asked.call, *request);
+  if (!answer) return HostAction::kTrap;  // the session knows why
+  return asked.give(asked.js.make_string(*answer));
+}
+
+// (stream, text).
+HostAction write(Asked& asked) {
+  const auto text = asked.text(1);
+  const auto stream = asked.number(0);
+  if (text && !asked.calls.print(asked.call, stream == 2.0, *text)) return HostAction::kTrap;
+  return asked.give_undefined();
+}
+
+// (milliseconds).
+HostAction sleep(Asked& asked) {
+  const auto ms = asked.number(0);
+  if (ms && *ms > 0 && !asked.calls.sleep(asked.call, *ms * 1e6)) return HostAction::kTrap;
+  return asked.give_undefined();
+}
+
+// (code, name of its file, kind): the value of a script, whose names are global, or the promise of a module; undefined for
+// a module that is only compiled. What it throws, or its promise is rejected with by now, is thrown in the caller.
+HostAction evaluate(Asked& asked) {
+  constexpr uint32_t kScript = 0, kModule = 1, kCompiledModule = 33;  // flags of qjs_eval
+  constexpr uint32_t kRejected = 2;
+  const QuickJsModule& js = asked.js;
+  const auto code = asked.text(0), file = asked.text(1);
+  if (!code || !file) return asked.give_undefined();
+  const double number = asked.number(2).value_or(0);
+  const uint32_t kind = number == 1 ? kModule : number == 2 ? kCompiledModule : kScript;
+  const auto value = js.eval(*code, *file, kind);
+  if (!value) return HostAction::kTrap;
+  const bool is_rejected = kind == kModule && js.is("promise", *value).value_or(false) &&
+                           js.call("qjs_promise_state", {*value}).value_or(0) == kRejected;
+  if (is_rejected) static_cast<void>(js.call("qjs_promise_mark_as_handled", {*value}));
+  else if (!js.is("exception", *value).value_or(true)) {
+    if (kind != kCompiledModule) return asked.give(value);
+    // What a module is compiled to is no value for the program.
+    static_cast<void>(js.free(*value));
+    return asked.give_undefined();
+  }
+  const auto error = is_rejected ? js.call("qjs_promise_result", {*value}) : js.call("qjs_get_exception", {});
+  if (!error || !js.call("qjs_throw", {*error})) return HostAction::kTrap;
+  static_cast<void>(js.free(*error));
+  static_cast<void>(js.free(*value));
+  asked.call.results[0] = 0;
+  return HostAction::kContinue;
+}
+
+// (text): its bytes.
+HostAction encode_utf8(Asked& asked) {
+  const auto text = asked.text(0);
+  return text ? asked.give(asked.js.make_array(*text)) : asked.give_undefined();
+}
+
+// (bytes): their text; undefined where they are none.
+HostAction decode_utf8(Asked& asked) {
+  const auto bytes = asked.bytes(0);
+  if (!bytes || !is_utf8(*bytes)) return asked.give_undefined();
+  asked.call.owe(bytes->size() / kUtf8BytesPerFuel);
+  return asked.give(asked.js.make_string(std::string(*bytes)));
+}
+
+// (which hash, its state as words of 32 bits, whole blocks): the state after them; undefined for wrong arguments.
+HostAction compress(Asked& asked) {
+  const auto number = asked.number(0);
+  const auto found = asked.bytes(1);
+  if (!number || !found || *number < 0 || *number > static_cast<double>(HashKind::kSha512))
+    return asked.give_undefined();
+  const auto kind = static_cast<HashKind>(*number);
+  std::vector<uint32_t> state(hash_state_words(kind));
+  if (found->size() != state.size() * sizeof(uint32_t)) return asked.give_undefined();
+  std::memcpy(state.data(), found->data(), found->size());
+  const auto blocks = asked.bytes(2);
+  if (!blocks || blocks->size() % hash_block_bytes(kind) != 0) return asked.give_undefined();
+  asked.call.owe(blocks->size() * kFuelPerHashedByte);
+  compress_hash(kind, state, *blocks);
+  return asked.give(
+      asked.js.make_array({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)}));
+}
+
+// (text) where a stopped program stands: only note_place() below takes it.
+HostAction say_place(Asked& asked) { return asked.give_undefined(); }
+
+// (promise): its state, as a text; (promise, true): what it is settled with. Undefined for another value.
+HostAction look_into_promise(Asked& asked) {
+  constexpr const char* kStates[] = {"pending", "fulfilled", "rejected"};
+  const uint32_t promise = asked.box(0);
+  if (promise == 0 || !asked.js.is("promise", promise).value_or(false)) return asked.give_undefined();
+  if (asked.box(1) != 0) return asked.give(asked.js.call("qjs_promise_result", {promise}));
+  const uint32_t state = asked.js.call("qjs_promise_state", {promise}).value_or(0);
+  return asked.give(asked.js.make_string(kStates[std::min<size_t>(state, std::size(kStates) - 1)]));
+}
+
+struct HostFunction {
+  std::string_view name;
+  HostAction (*act)(Asked& asked);
+};
+constexpr HostFunction kFunctions[] = {{"__membrane_door", ask_door},
+                                       {"__membrane_write", write},
+                                       {"__membrane_sleep", sleep},
+                                       {"__membrane_evaluate", evaluate},
+                                       {"__membrane_utf8", encode_utf8},
+                                       {"__membrane_text", decode_utf8},
+                                       {"__membrane_compress", compress},
+                                       {kPlace, say_place},
+                                       {"__membrane_promise", look_into_promise}};
+
+// A stopped program asks the host for something, so it stands there. What `where` says of it is the place.
+HostAction note_place(Asked& asked, std::string_view name, const QuickJsWhere& where) {
+  std::string& place = *asked.calls.places_text();
+  if (name == kPlace) place = asked.text(0).value_or("");
+  else if (std::exchange(place, " ").empty())
+    static_cast<void>(asked.js.apply(where.function, where.undefined, {}));
+  return HostAction::kTrap;
+}
+
+}  // namespace
+
+std::span<const std::string_view> quickjs_host_functions() {
+  static const auto kNames = [] {
+    std::array<std::string_view, std::size(kFunctions)> names;
+    std::ranges::transform(kFunctions, names.begin(), &HostFunction::name);
+    return names;
+  }();
+  return kNames;
+}
+
+HostAction call_quickjs_host_function(Calls& calls, HostCall& call, const QuickJsWhere& where) {
+  Asked asked(calls, call);
+  const std::string name = asked.name();
+  if (calls.places_text() != nullptr) return note_place(asked, name, where);
+  const auto* const function = std::ranges::find(kFunctions, name, &HostFunction::name);
+  return function == std::end(kFunctions) ? asked.give_undefined() : function->act(asked);
+}
+
+HostAction note_place_of_rejection(uint32_t error, Calls& calls, HostCall& call, const QuickJsWhere& where) {
+  static_cast<void>(
+      QuickJsModule::inside(call, calls).apply(where.function, where.undefined, std::array{error}));
+  return calls.places_text()->empty() ? HostAction::kContinue : HostAction::kTrap;
+}
+
+}  // namespace membrane::sandbox
