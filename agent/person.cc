@@ -73,7 +73,7 @@ host::HostResult<std::string> ConsolePerson::ask(std::string_view question, uint
       return host::refuse(host::Errno::kCancelled, "The person did not want to answer.");
     case LineEvent::kEnd: break;
   }
-  return host::refuse(host::Errno::kUnsupported, "Nobody is there to answer.");
+  return host::refuse(host::Errno::kUnsupported, "No one is there to answer.");
 }
 
 std::string egress_question_text(const host::EgressQuestion& question) {

@@ -21,6 +21,7 @@ std::pair<std::string, size_t> word_at(std::string_view text) {
   constexpr std::string_view kQuote = "'\\''";
   if (!text.starts_with('\'')) {
     std::string_view word = text.substr(0, text.find_first_of(" \n)"));
+    if (word.ends_with(":.") || word.ends_with(":..")) return {std::string(word), word.size()};  // a path
     while (!word.empty() && std::string_view(".,;:").contains(word.back())) word.remove_suffix(1);
     return {std::string(word), word.size()};
   }

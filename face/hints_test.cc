@@ -15,6 +15,7 @@ TEST(EmbedderHint, NamesWhatTheEmbedderCalls) {
             R"(Grant one in a file (Policy::allow("kv:PATH")), which)");
   EXPECT_EQ(said("At a place: --allow fs:read:../data:/data, and /data/x."),
             R"(At a place: Policy::allow("fs:read:../data:/data"), and /data/x.)");
+  EXPECT_EQ(said("write --allow fs:read:."), R"(write Policy::allow("fs:read:."))");
   EXPECT_EQ(said("raise limits.fuel (--fuel 400). The"),
             R"(raise limits.fuel (Policy::limit("fuel", "400")). The)");
   EXPECT_EQ(said("raise limits.bytes_in (--bytes-in)."),

@@ -79,13 +79,6 @@ Json described(const GuestType& type) {
   return spec;
 }
 
-bool is_identifier(std::string_view name) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && is_letter(name.front()) &&
-         std::ranges::all_of(name, [&](char c) { return is_letter(c) || is_digit(c); });
-}
-
 Failure no_name(const std::string& name) {
   return face::invalid_argument('"' + name + "\" is no name of a function, type, module or input",
                                 "Use letters, digits and _, and begin with a letter.");
@@ -115,22 +108,23 @@ class Functions {
   std::optional<Failure> add(const SessionOptions& options) {
     description_ = {{"modules", Json::array()}, {"types", Json::array()}, {"functions", Json::array()}};
     for (const auto& [name, doc] : options.modules) {
-      if (!is_identifier(name)) return no_name(name);
+      if (!sandbox::is_identifier(name)) return no_name(name);
       description_["modules"].push_back({{"name", name}, {"doc", doc}});
     }
     for (const GuestType& type : options.types) {
-      if (!is_identifier(type.name)) return no_name(type.name);
+      if (!sandbox::is_identifier(type.name)) return no_name(type.name);
       for (const GuestFunction& method : type.methods)
         if (auto wrong = add(type.name, method, options)) return wrong;
       description_["types"].push_back(described(type));
     }
     for (const GuestFunction& function : options.functions) {
-      if (!function.module.empty() && !is_identifier(function.module)) return no_name(function.module);
+      if (!function.module.empty() && !sandbox::is_identifier(function.module))
+        return no_name(function.module);
       if (auto wrong = add(function.module, function, options)) return wrong;
       description_["functions"].push_back(described(function));
     }
     for (const auto& [name, value] : options.inputs) {
-      if (!is_identifier(name)) return no_name(name);
+      if (!sandbox::is_identifier(name)) return no_name(name);
       auto parsed = read_ordered_json(value, "the input " + name);
       if (!parsed) return failure_of(parsed.error());
       description_["values"][name] = *std::move(parsed);
@@ -140,7 +134,7 @@ class Functions {
   }
   std::optional<Failure> add(const std::string& owner, const GuestFunction& function,
                              const SessionOptions& options) {
-    if (!is_identifier(function.name)) return no_name(function.name);
+    if (!sandbox::is_identifier(function.name)) return no_name(function.name);
     const std::string name = full_name(owner, function.name);
     if (!function.call && !options.call_many)
       return face::invalid_argument("the function " + name + " has nothing to call",

@@ -73,6 +73,8 @@ std::unexpected<Error> refuse_name(Registry registry, std::string_view text) {
     return refuse(text, "extras are not accepted.", "Name what the extra needs as packages of their own.");
   if (text.find_first_of("<>~^;") != std::string_view::npos)
     return refuse(text, "only an exact version can be asked for, with ==.", example);
+  if (text.find('@', 1) != std::string_view::npos)
+    return refuse(text, "a version comes after ==, and not after @.", example);
   if (text.contains(',') || text.contains(' '))
     return refuse(text, "it is several names.",
                   "Repeat the option: --with rich --with httpx; in a policy, list them.");

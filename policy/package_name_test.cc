@@ -29,6 +29,7 @@ TEST(PackageNameTest, WhatIsNoNameIsRefusedWithWhatItIs) {
   EXPECT_NE(why(kPython, "./x.whl").find("a path"), std::string::npos);
   EXPECT_NE(why(kPython, "dir/x").find("a path"), std::string::npos);
   EXPECT_NE(why(kJavaScript, "../x").find("a path"), std::string::npos);
+  EXPECT_NE(why(kJavaScript, "lodash@4.17.21").find("a version comes after =="), std::string::npos);
   EXPECT_NE(why(kPython, "httpx[http2]").find("extras"), std::string::npos);
   EXPECT_NE(why(kPython, "rich>=13").find("with =="), std::string::npos);
   EXPECT_NE(why(kPython, "rich; os_name=='nt'").find("with =="), std::string::npos);

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMostCalls = 1'000;  // per request
+constexpr size_t kHashText = 32;      // in a digest: of the functions, before that of the values
 
 // "price", "shop.price": the identifiers of the program's language, so that gates, reports and traces agree on the
 // name. Non-ASCII bytes may be letters.
@@ -60,6 +61,13 @@ std::string summary_of(const FunctionCall& call) {
 
 }  // namespace
 
+bool is_identifier(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !name.empty() && is_letter(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || is_digit(c); });
+}
+
 // The digest of the functions, followed by that of the values, if there are any.
 std::string digest_of(const std::string& description) {
   const auto hash_of = [](std::string_view text) {
@@ -77,12 +85,6 @@ std::string digest_of(const std::string& description) {
   }
   return hash_of(json_text(*parsed)) + of_values;
 }
-
-namespace {
-
-constexpr size_t kHashText = 32;  // of the functions, which the values' comes after
-
-}  // namespace
 
 bool describes_values(std::string_view digest) { return digest.size() > kHashText; }
 

@@ -72,6 +72,9 @@ struct GuestFunctions {
   bool has_values = false;  // the description has: they are input, to the trifecta rule
 };
 
+// Whether the text can be the name of a function, a type, a module or an input: ASCII letters, digits and _, not a digit first.
+[[nodiscard]] bool is_identifier(std::string_view name);
+
 // Identifies a description: "" for none. Detects changes, but not forgeries.
 std::string digest_of(const std::string& description);
 // Of digests: whether the description has values; whether a program that was given `known` needs nothing of `given`. Values are given

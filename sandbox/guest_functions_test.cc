@@ -327,7 +327,7 @@ TEST(GuestFunctionCalls, AnswersAreValuesOrErrors) {
   EXPECT_EQ(
       write_function_answers(std::vector<FunctionAnswer>{{.value = "[1]"}, FunctionAnswer::error("E", "m")}),
       R"({"answers":[{"value":[1]},{"error":{"message":"m","type":"E"}}]})");
-  EXPECT_TRUE(write_function_answers(std::vector<FunctionAnswer>{{.value = "1},{"}}).contains("no JSON"));
+  EXPECT_TRUE(write_function_answers(std::vector<FunctionAnswer>{{.value = "1},{"}}).contains("is not JSON"));
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ using engine::Value;
 
 // In order; "node/" stands for all files there, each of which defines modules without running them.
 constexpr std::string_view kPrelude[] = {
-    "inspect.js", "url.js",     "web.js",  "streams.js", "bodies.js",  "fetch.js",     "rewrite.js",
-    "node/",      "modules.js", "zone.js", "intl.js",    "process.js", "functions.js", "session.js"};
+    "inspect.js", "url.js",  "web.js",  "streams.js", "bodies.js",     "fetch.js",     "rewrite.js", "node/",
+    "modules.js", "zone.js", "intl.js", "process.js", "signatures.js", "functions.js", "session.js"};
 // Of the module's 1 MiB: what QuickJS calls without looking at the limit needs the rest.
 constexpr uint32_t kJsStackBytes = 786'432;
 // And what no cell can read as a name, or set.

@@ -49,13 +49,18 @@ std::string or_raise_memory(uint64_t limit_bytes) { return or_raise("memory", li
 
 std::string or_raise_output(uint64_t limit_bytes) { return or_raise("output", limit_bytes, 4, 1ull << 30); }
 
+constexpr uint64_t kFuelOfSomeWork = 1'000'000'000;  // where there was none
+
 ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
   ReportError error;
   error.code = std::string(name_of(outcome));
   if (outcome == Outcome::kOutOfFuel) {
     error.message = "the program used up its fuel of " + std::to_string(limits.fuel);
     error.hint = "Make it do less (look for a loop without an end), or raise limits.fuel (--fuel " +
-                 std::to_string(limits.fuel > UINT64_MAX / 4 ? UINT64_MAX : limits.fuel * 4) + ").";
+                 std::to_string(limits.fuel > UINT64_MAX / 4 ? UINT64_MAX
+                                : limits.fuel == 0           ? kFuelOfSomeWork
+                                                             : limits.fuel * 4) +
+                 ").";
   } else if (outcome == Outcome::kTimedOut) {
     error.message = "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms";
     error.hint = "Make it do less, or raise limits.wall (--wall).";

@@ -38,6 +38,9 @@ TEST(Telling, ALimitIsRaisedToMoreThanItIs) {
   EXPECT_EQ(or_raise_output(0), ", or raise limits.output (--output 1MiB)");
   EXPECT_EQ(or_raise_output(1 << 20), ", or raise limits.output (--output 4MiB)");
   EXPECT_EQ(or_raise_output(1ull << 30), "");
+  policy::Limits limits;
+  limits.fuel = 0;
+  EXPECT_TRUE(stop_error(Outcome::kOutOfFuel, limits).hint.contains("(--fuel 1000000000)"));
 }
 
 TEST(Telling, OtherEndsAreToldAsTheyAre) {

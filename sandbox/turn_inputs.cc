@@ -8,13 +8,6 @@
 namespace membrane::sandbox {
 namespace {
 
-bool is_identifier(std::string_view name) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && is_letter(name.front()) &&
-         std::ranges::all_of(name, [&](char c) { return is_letter(c) || is_digit(c); });
-}
-
 Status check_name(std::string_view name, const Template& of) {
   if (!is_identifier(name))
     return fail(ErrorCode::kInvalidArgument, '"' + std::string(name) + "\" is no name of an input",
@@ -34,9 +27,11 @@ Status check_values(const Inputs& inputs) {
   for (const auto& [name, value] : inputs) {
     const auto parsed = read_json(value, "the input " + name);
     if (!parsed)
-      return fail(
-          parsed.error().code, parsed.error().message,
-          parsed.error().code == ErrorCode::kTooLong ? kSmaller : "Give one value as JSON: text in quotes.");
+      return fail(parsed.error().code, parsed.error().message,
+                  parsed.error().code == ErrorCode::kTooLong ? kSmaller
+                  : parsed.error().message.contains("is nested more than")
+                      ? "Give a flatter value."
+                      : "Give one value as JSON: text in quotes.");
     bytes += name.size() + value.size();
   }
   constexpr size_t kMost = JsonLimits().bytes;

@@ -22,7 +22,7 @@ constexpr uint64_t kMostTableElements = 1'000'000;
 constexpr const char* kNoModel =
     "Leave it out; a program reaches a model by \"http\", with a secret in its headers.";
 constexpr const char* kNobody =
-    "Remove it, and pass the program what it needs with its code, its input or its files.";
+    "Leave it out, and pass the program what it needs with its code, its input or its files.";
 
 std::unexpected<ApiError> not_yours(const std::string& what) {
   return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",

@@ -1569,7 +1569,7 @@ class Command(unittest.TestCase):
         (into / "d").symlink_to(outside)
         self.assertIn("cannot be written", self.copied("linked", ("/d/new", "file")))
         self.assertEqual(self.files_of(outside), {"file": b"kept"})
-        self.assertIn("left out", self.copied("kinds", ("/d/l", "symlink"), ("/d/f", "file"), code=0))
+        self.assertIn("is skipped", self.copied("kinds", ("/d/l", "symlink"), ("/d/f", "file"), code=0))
         self.assertEqual(self.files_of(folder / "kinds"), {"f": b'"x"'})
 
     def test_answers_of_another_form_do_no_harm(self):
@@ -1595,7 +1595,7 @@ class Command(unittest.TestCase):
         self.assertIn("NAME=VALUE", self.command("create", "--metadata", "x", code=2).stderr)
         self.assertIn("-e CODE", self.command("exec", "x", code=2).stderr)
         self.assertIn("ID:/tmp", self.command("cp", "a", "b", code=2).stderr)
-        self.assertIn("no URL", self.command("ps", "--url", "x:y", code=2).stderr)
+        self.assertIn("is not the URL", self.command("ps", "--url", "x:y", code=2).stderr)
 
     def test_refusals_and_cuts_are_tried_again(self):
         with Hostile(("reset",), ("refuse", 503, "overloaded", True), ("say", 201, SANDBOX)) as server:

@@ -344,7 +344,7 @@ def write(sandbox):
           "[256, 2, 9]")
     sandbox.files.write("/tmp/empty", "")
     equal(sandbox.files.read("/tmp/empty"), "")
-    refused(lambda: sandbox.files.write("/tmp/m", "", metadata={"a": "b"}), "not there")
+    refused(lambda: sandbox.files.write("/tmp/m", "", metadata={"a": "b"}), "not supported")
     refused(lambda: sandbox.files.write("/tmp/z", "z", gzip=True), "gzip")
 
 

@@ -20,7 +20,7 @@
 #include "attack.h"
 
 enum { kMostCalls = 512 };
-static int seconds_of_an_act = 8;  // SECONDS says otherwise, where system calls take long
+static int seconds_of_an_act = 30;  // SECONDS changes it where system calls take long
 
 int act_of_call(long number);  // calls.c
 

@@ -8,6 +8,7 @@
 #include "engine/execution/execution.h"
 #include "engine/execution/module.h"
 #include "engine/freeze/image_changes.h"
+#include "engine/testing/host_testing.h"
 #include "wasm/text/parser.h"
 
 namespace {
@@ -45,15 +46,10 @@ constexpr std::string_view kModule = R"((module
              (i32.add (call_ref $give (global.get $typed_one)) (call_indirect $t (type $give) (i32.const 0)))))))";
 
 Resolver host_in(Store& store) {
-  return [&store](const wasm::Module& module, const wasm::Import& import) -> std::optional<Extern> {
-    return Extern{wasm::ExternKind::kFunc,
-                  store.add_host_function(module.type_of_function(import.index),
-                                          [](HostCall& call) {
-                                            call.results[0] = 100;
-                                            return HostAction::kContinue;
-                                          }),
-                  nullptr, nullptr, nullptr};
-  };
+  return importing(store, [](HostCall& call) {
+    call.results[0] = 100;
+    return HostAction::kContinue;
+  });
 }
 
 [[noreturn]] void fail_with(const std::string& why) {

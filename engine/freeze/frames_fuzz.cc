@@ -9,6 +9,7 @@
 #include "engine/execution/module.h"
 #include "engine/freeze/instance_image.h"
 #include "engine/freeze/snapshot.h"
+#include "engine/testing/host_testing.h"
 #include "wasm/text/parser.h"
 
 namespace {
@@ -52,21 +53,12 @@ constexpr std::string_view kModule = R"((module
     (global.get $count))))";
 
 // Gives 0; waits when nothing is paid.
-std::optional<Extern> give(Store& store, const wasm::Module& module, const wasm::Import& import) {
-  return Extern{wasm::ExternKind::kFunc,
-                store.add_host_function(module.type_of_function(import.index),
-                                        [](HostCall& call) {
-                                          if (!call.charge(10)) return HostAction::kOutOfFuel;
-                                          std::ranges::fill(call.results, 0);
-                                          return HostAction::kContinue;
-                                        }),
-                nullptr, nullptr, nullptr};
-}
-
 Resolver host_in(Store& store) {
-  return [&store](const wasm::Module& module, const wasm::Import& import) {
-    return give(store, module, import);
-  };
+  return importing(store, [](HostCall& call) {
+    if (!call.charge(10)) return HostAction::kOutOfFuel;
+    std::ranges::fill(call.results, 0);
+    return HostAction::kContinue;
+  });
 }
 
 struct Kept {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/testing/engine_testing.h"
+#include "engine/testing/host_testing.h"
 
 namespace membrane::engine {
 namespace {
@@ -50,15 +51,10 @@ constexpr std::string_view kModule = R"((module
   (func (export "peek") (param i32) (result i32) (i32.load8_u $m (local.get 0)))))";
 
 Resolver host_in(Store& store) {
-  return [&store](const wasm::Module& module, const wasm::Import& import) -> std::optional<Extern> {
-    return Extern{wasm::ExternKind::kFunc,
-                  store.add_host_function(module.type_of_function(import.index),
-                                          [](HostCall& call) {
-                                            call.results[0] = 100;
-                                            return HostAction::kContinue;
-                                          }),
-                  nullptr, nullptr, nullptr};
-  };
+  return importing(store, [](HostCall& call) {
+    call.results[0] = 100;
+    return HostAction::kContinue;
+  });
 }
 
 struct Sandbox {

@@ -18,6 +18,7 @@
 #include "engine/execution/module.h"
 #include "engine/freeze/image_file.h"
 #include "engine/freeze/instance_image.h"
+#include "engine/testing/host_testing.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
@@ -40,12 +41,7 @@ constexpr std::string_view kModule = R"((module
   (func (export "call") (param i32) (result i32) (call_indirect $t (result i32) (local.get 0)))))";
 
 Resolver host_in(Store& store) {
-  return [&store](const wasm::Module& module, const wasm::Import& import) -> std::optional<Extern> {
-    return Extern{wasm::ExternKind::kFunc,
-                  store.add_host_function(module.type_of_function(import.index),
-                                          [](HostCall&) { return HostAction::kContinue; }),
-                  nullptr, nullptr, nullptr};
-  };
+  return importing(store, [](HostCall&) { return HostAction::kContinue; });
 }
 
 void need(bool holds) {

@@ -14,6 +14,7 @@
 #include "engine/freeze/image_file.h"
 #include "engine/freeze/snapshot.h"
 #include "engine/testing/engine_testing.h"
+#include "engine/testing/host_testing.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
@@ -51,15 +52,10 @@ constexpr std::string_view kCounter = R"((module
   (func (export "warm byte") (result i32) (i32.load8_u (i32.const 66000)))))";
 
 Resolver host_in(Store& store, int32_t number) {
-  return [&store, number](const wasm::Module& module, const wasm::Import& import) -> std::optional<Extern> {
-    return Extern{wasm::ExternKind::kFunc,
-                  store.add_host_function(module.type_of_function(import.index),
-                                          [number](HostCall& call) {
-                                            call.results[0] = static_cast<uint32_t>(number);
-                                            return HostAction::kContinue;
-                                          }),
-                  nullptr, nullptr, nullptr};
-  };
+  return importing(store, [number](HostCall& call) {
+    call.results[0] = static_cast<uint32_t>(number);
+    return HostAction::kContinue;
+  });
 }
 
 // An instance with a Store of its own.
@@ -236,16 +232,11 @@ constexpr std::string_view kWaiter = R"((module
 
 // The host's function waits until it is given a number.
 Resolver waiting_host_in(Store& store, const std::optional<int32_t>& number) {
-  return [&store, &number](const wasm::Module& module, const wasm::Import& import) -> std::optional<Extern> {
-    return Extern{wasm::ExternKind::kFunc,
-                  store.add_host_function(module.type_of_function(import.index),
-                                          [&number](HostCall& call) {
-                                            if (!number) return HostAction::kOutOfFuel;
-                                            call.results[0] = static_cast<uint32_t>(*number);
-                                            return HostAction::kContinue;
-                                          }),
-                  nullptr, nullptr, nullptr};
-  };
+  return importing(store, [&number](HostCall& call) {
+    if (!number) return HostAction::kOutOfFuel;
+    call.results[0] = static_cast<uint32_t>(*number);
+    return HostAction::kContinue;
+  });
 }
 
 class Waiting : public Image {

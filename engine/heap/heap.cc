@@ -124,6 +124,8 @@ bool Heap::thaw(uint64_t threshold, MemoryBudget* budget) {
 
 // -- runs
 
+HeapRun::~HeapRun() { Heap::leave(*this); }
+
 void Heap::enter(HeapRun& run) {
   if (run.heap_ == this) return;
   leave(run);

@@ -80,7 +80,7 @@ class RootCache {
 // A run of a function of the Store, as the heap knows it.
 class HeapRun {
  public:
-  virtual ~HeapRun() = default;
+  virtual ~HeapRun();  // leaves its heap
   HeapRun(const HeapRun&) = delete;
   HeapRun& operator=(const HeapRun&) = delete;
 

@@ -6,8 +6,6 @@
 
 namespace membrane::engine {
 
-Run::~Run() { Heap::leave(*this); }
-
 void Run::add_fuel(uint64_t fuel) {
   const uint64_t most =
       static_cast<uint64_t>(INT64_MAX) - std::min<uint64_t>(machine_.fuel_reserve, INT64_MAX);

@@ -97,7 +97,6 @@ struct MachineState {
 // Not movable: the tiers point into it.
 class Run : public HeapRun {
  public:
-  ~Run() override;
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 

@@ -11,7 +11,8 @@
 namespace membrane::linux {
 namespace {
 
-constexpr uint64_t kEntryBytes = 128;  // besides the name
+// What the heap holds: for a name of a directory or of an attribute, besides the name; and for a node.
+constexpr uint64_t kEntryBytes = 224, kNodeBytes = sizeof(TreeNode) + sizeof(Entries) + 96;
 constexpr uint32_t kMostHardLinks = 65000;
 constexpr size_t kMostAttributeBytes = 65536;  // for a node, and for a value
 
@@ -212,14 +213,14 @@ void TreeNode::lose_link(uint64_t links) {
 
 Try<NodeRef> TreeNode::create(std::string_view name, const NewNode& what) {
   MEMBRANE_TRY(check_new(name));
-  MEMBRANE_TRY(tree_->account()->take(cost_of(name) + what.target.size(), 1));
+  MEMBRANE_TRY(tree_->account()->take(cost_of(name) + kNodeBytes + what.target.size(), 1));
   NewNode with = what;
   if ((mode_ & S_ISGID) != 0) {
     with.gid = gid_;
     if ((what.mode & S_IFMT) == S_IFDIR) with.mode |= S_ISGID;
   }
   const auto made = tree_->make(with);
-  made->charged_bytes_ = what.target.size();
+  made->charged_bytes_ = kNodeBytes + what.target.size();
   made->charged_nodes_ = 1;
   add_entry(name, *made);
   tree_->keep(*made);
@@ -228,8 +229,9 @@ Try<NodeRef> TreeNode::create(std::string_view name, const NewNode& what) {
 
 Try<NodeRef> TreeNode::create_nameless(const NewNode& what) {
   if (!is_directory()) return err(ENOTDIR);
-  MEMBRANE_TRY(tree_->account()->take(0, 1));
+  MEMBRANE_TRY(tree_->account()->take(kNodeBytes, 1));
   const auto made = tree_->make(what);
+  made->charged_bytes_ = kNodeBytes;
   made->charged_nodes_ = 1;
   made->links_ = 0;
   made->is_nameless_ = true;

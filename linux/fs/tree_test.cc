@@ -5,8 +5,10 @@
 #include <linux/fs.h>
 #include <sys/xattr.h>
 
+#include <functional>
 #include <random>
 
+#include "base/heap_bytes.h"
 #include "linux/files/caller_testing.h"
 #include "linux/files/devices.h"
 #include "linux/image/image_testing.h"
@@ -187,6 +189,34 @@ TEST_F(TreeTest, SetGroupDirectoriesGiveTheirGroup) {
   const NodeRef d = make(root, "d", {.mode = S_IFDIR | S_ISGID | 0777, .gid = 7});
   EXPECT_EQ(make(d, "f")->attributes().gid, 7u);
   EXPECT_NE(make(d, "e", kDirectory)->attributes().mode & S_ISGID, 0u);
+}
+
+// The kernel counts its heap against the memory limit, except what a tree has charged.
+TEST_F(TreeTest, ChargesWhatNodesTakeOfTheHeap) {
+  constexpr int kNodes = 20'000;
+  const auto grows_by_less_than_charged = [this](const char* kind,
+                                                 const std::function<Done(const std::string&)>& add) {
+    const uint64_t heap = heap_bytes(), charged = usage_of(*root)->heap_bytes;
+    for (int i = 0; i < kNodes; ++i) ASSERT_TRUE(add(std::string(kind) + std::to_string(i)));
+    EXPECT_LE(heap_bytes() - heap, usage_of(*root)->heap_bytes - charged) << kind;
+  };
+  const auto creates = [this](const NewNode& what) {
+    return [this, what](const std::string& name) -> Done {
+      return root->create(name, what) ? Done() : err(ENOSPC);
+    };
+  };
+  grows_by_less_than_charged("file", creates(kFile));
+  grows_by_less_than_charged("directory", creates(kDirectory));
+  grows_by_less_than_charged("fifo", creates({.mode = S_IFIFO | 0644}));
+  grows_by_less_than_charged("symbolic_link",
+                             creates({.mode = S_IFLNK | 0777, .target = std::string(60, 't')}));
+  grows_by_less_than_charged(
+      "a rather long name of a link, which is in the heap too ",
+      [this, target = make(root, "target")](const std::string& name) { return root->link(name, target); });
+  const NodeRef holder = make(root, "holder");
+  grows_by_less_than_charged("attribute", [&](const std::string& name) {
+    return make(root, name)->set_attribute("user.a", "value", 0);
+  });
 }
 
 TEST_F(TreeTest, AttributesOfNodesChange) {

@@ -1,12 +1,12 @@
 #include "linux/kernel/kernel.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
 
+#include "base/heap_bytes.h"
 #include "linux/files/process_file.h"
 #include "linux/files/socket_end.h"
 #include "linux/files/terminal.h"
@@ -18,8 +18,6 @@
 #include "linux/kernel/signals.h"
 #include "linux/kernel/system_v.h"
 #include "linux/proc/mounts.h"
-
-extern "C" __attribute__((weak)) size_t __sanitizer_get_current_allocated_bytes();
 
 namespace membrane::linux {
 
@@ -41,13 +39,6 @@ constexpr auto kTurn = std::chrono::seconds(1);  // for a thread that makes no c
 using HostClock = std::chrono::steady_clock;
 
 constexpr uint64_t kMappingBytes = 256;  // of host memory, for each
-
-// The bytes allocated in this process. A sanitizer has an allocator and a count of its own.
-uint64_t heap_bytes() {
-  if (__sanitizer_get_current_allocated_bytes != nullptr) return __sanitizer_get_current_allocated_bytes();
-  const struct mallinfo2 all = mallinfo2();
-  return all.uordblks + all.hblkhd;
-}
 
 TreeUsage use_of(const NodeRef& tree) {
   return tree == nullptr ? TreeUsage() : usage_of(*tree).value_or(TreeUsage());

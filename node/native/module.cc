@@ -11,24 +11,11 @@
 #include "sources.h"
 #include "threads.h"
 #include "turn.h"
+#include "values.h"
 
 namespace membrane::node {
 
 namespace {
-
-std::string text_of(const Napi::Value& value) { return value.As<Napi::String>().Utf8Value(); }
-
-template <typename Each>
-auto all_of(const Napi::Value& given, Each each) {
-  const auto array = given.As<Napi::Array>();
-  std::vector<decltype(each(array.Get(uint32_t{0})))> made;
-  for (uint32_t i = 0; i < array.Length(); ++i) made.push_back(each(array.Get(i)));
-  return made;
-}
-std::pair<std::string, std::string> pair_of(const Napi::Value& given) {
-  const auto pair = given.As<Napi::Array>();
-  return {text_of(pair.Get(uint32_t{0})), text_of(pair.Get(1))};
-}
 
 // -- options --------------------------------------------------------------------------------------------------------
 
@@ -90,6 +77,7 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto loop = *env.GetInstanceData<std::shared_ptr<Loop>>();
   const auto promise = Napi::Promise::Deferred::New(env);
+  std::string name = text_of(info[0]);  // throws for what is no text: before anything is expected
   // On the loop's thread it goes, too; it stays where the environment is over before.
   auto* const listener = info[1].IsFunction()
                              ? new Napi::FunctionReference(Napi::Persistent(info[1].As<Napi::Function>()))
@@ -102,7 +90,7 @@ Napi::Value open_language(const Napi::CallbackInfo& info) {
       });
     };
   loop->expect();
-  run_on_thread([loop, promise, listener, options, name = text_of(info[0])] {
+  run_on_thread([loop, promise, listener, options, name = std::move(name)] {
     loop->post([loop, promise, listener, opened = Language::open(name, options)](Napi::Env env) {
       delete listener;
       loop->expect_no_more();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "threads.h"
+#include "values.h"
 
 namespace membrane::node {
 
@@ -13,8 +14,6 @@ namespace {
 
 // What the collector is told that one has, besides the object: about what one has after a few turns.
 constexpr int64_t kUsualBytes = 1 << 20;
-
-std::string text_of(const Napi::Value& value) { return value.As<Napi::String>().Utf8Value(); }
 
 Napi::Value bytes_of(Napi::Env env, std::string_view head, std::string_view content) {
   auto made = Napi::Uint8Array::New(env, head.size() + content.size());
@@ -28,20 +27,14 @@ std::string_view view_of(const Napi::Uint8Array& bytes) {
 
 Cell cell_of(const Napi::Value& given) {
   const auto of = given.As<Napi::Object>();
-  Cell cell{.code = text_of(of.Get("code")),
-            .name = text_of(of.Get("name")),
-            .is_script = of.Get("isScript").ToBoolean(),
-            .only_checks = of.Get("onlyChecks").ToBoolean(),
-            .declares_calls = of.Get("declaresCalls").ToBoolean(),
-            .input = text_of(of.Get("input"))};
-  const auto arguments = of.Get("arguments").As<Napi::Array>();
-  for (uint32_t i = 0; i < arguments.Length(); ++i) cell.arguments.push_back(text_of(arguments.Get(i)));
-  const auto inputs = of.Get("inputs").As<Napi::Array>();
-  for (uint32_t i = 0; i < inputs.Length(); ++i) {
-    const auto named = inputs.Get(i).As<Napi::Array>();
-    cell.inputs.emplace_back(text_of(named.Get(uint32_t{0})), text_of(named.Get(1)));
-  }
-  return cell;
+  return {.code = text_of(of.Get("code")),
+          .name = text_of(of.Get("name")),
+          .is_script = of.Get("isScript").ToBoolean(),
+          .only_checks = of.Get("onlyChecks").ToBoolean(),
+          .declares_calls = of.Get("declaresCalls").ToBoolean(),
+          .arguments = all_of(of.Get("arguments"), text_of),
+          .input = text_of(of.Get("input")),
+          .inputs = all_of(of.Get("inputs"), pair_of)};
 }
 
 std::shared_ptr<Loop> loop_of(Napi::Env env) { return *env.GetInstanceData<std::shared_ptr<Loop>>(); }

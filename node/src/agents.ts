@@ -1,7 +1,10 @@
 // What a session's programs have beside the policy: who decides what leaves, a model, a person, and receipts of each turn.
 
-import { resolve } from 'node:path'
-import { MembraneError } from './errors.js'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { MembraneError, NotFoundError } from './errors.js'
+import { checkOptions, isThenable, kindOf } from './given.js'
+import { hintOfKeys } from './hints.js'
 import { asOurs, engine, translated, type NativeFlows, type NativeReceipts } from './native.js'
 import type { Scope } from './scope.js'
 import type { FlowRead } from './types.js'
@@ -15,6 +18,9 @@ export interface FlowReads {
   /** That are not among them. */
   readonly more: number
 }
+
+const isText = (value: unknown): boolean => typeof value === 'string'
+const isFlag = (value: unknown): boolean => typeof value === 'boolean'
 
 let nativeFlowsOf: (flows: Flows) => NativeFlows
 let nativeReceiptsOf: (receipts: Receipts) => NativeReceipts
@@ -131,15 +137,30 @@ export class Receipts {
   }
 
   /** Makes the directory where it is not there. Throws without a key, and where the directory cannot be used. */
-  constructor(directory: string, { keyFile = '', makesKey = false }: ReceiptsOptions = {}) {
+  constructor(directory: string, options: ReceiptsOptions = {}) {
+    if (typeof directory !== 'string') throw new TypeError(`the directory comes first: new Receipts('receipts', {…}); ${kindOf(directory)} was given in its place`)
+    checkOptions('new Receipts()', options, ['keyFile', 'makesKey'], { keyFile: [isText, 'the path of a file'], makesKey: [isFlag, 'true or false'] })
+    const { keyFile = '', makesKey = false } = options
     this.directory = resolve(directory)
-    this.#native = translated(() => engine().openReceipts(this.directory, keyFile, makesKey))
+    try {
+      this.#native = translated(() => engine().openReceipts(this.directory, keyFile, makesKey))
+    } catch (error) {
+      if (!(error instanceof NotFoundError) || error.hint !== 'membrane keys generate') throw error
+      const { message, code } = error
+      throw new NotFoundError(message, { code, hint: hintOfKeys(keyFile ? resolve(keyFile) : ownKeyFile()), cause: error })
+    }
   }
 
   /** Why a turn that ran was not sealed: the first of all. Result.unsealed says it of each. */
   get problem(): MembraneError | undefined {
     return asOurs(engine().problemOf(this.#native)) as MembraneError | undefined
   }
+}
+
+// Where the engine looks for the user's own key.
+function ownKeyFile(): string {
+  const folder = process.env['XDG_CONFIG_HOME'] ?? ''
+  return join(folder.startsWith('/') ? folder : join(homedir(), '.config'), 'membrane', 'receipt-keys.json')
 }
 
 // -- as the addon is told of them -------------------------------------------------------------------------------------
@@ -155,13 +176,19 @@ export interface NativeAgents {
 
 const modelOf = (model: Agents['model']): Model => (typeof model === 'function' ? { complete: model } : model ?? {})
 
+function checkModel(model: unknown): void {
+  if (model === undefined || typeof model === 'function') return
+  checkOptions('model', model, ['complete', 'embed'])
+  const { complete, embed } = model as Model
+  if (!complete && !embed) throw new TypeError('model is a function, or an object with complete or embed: { complete: async ({ prompt }) => … }; this one has neither')
+}
+
 export function nativeAgentsOf(options: Agents & { receipts?: Receipts }): NativeAgents {
   const { approve, flows, ask, receipts } = options
-  if (options.model !== undefined && typeof options.model !== 'function' && typeof options.model !== 'object')
-    throw new TypeError('model is a function, or an object with complete and embed')
+  checkModel(options.model)
   const { complete, embed } = modelOf(options.model)
   for (const [name, given] of Object.entries({ approve, complete, embed, ask }))
-    if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} is a function, not ${String(given)}`)
+    if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} is a function, not ${kindOf(given)}`)
   if (flows !== undefined && !(flows instanceof Flows)) throw new TypeError('flows is what new Flows() made')
   if (receipts !== undefined && !(receipts instanceof Receipts)) throw new TypeError('receipts is what new Receipts() made')
   return {
@@ -202,14 +229,21 @@ export function agentHostOf(options: Agents, scope: Scope): NativeAgentHost {
   const { complete, embed } = modelOf(options.model)
   return {
     approve: (question, reply) =>
-      asked(scope, question, (whole) => options.approve!(whole), approvalOf, reply, (error) => {
-        process.emitWarning(`the approve of a session has thrown: ${String(error)}`)
+      asked(scope, question, (whole) => atOnceOf(scope, options.approve!(whole)), approvalOf, reply, (error) => {
+        process.emitWarning(`the approve of a session failed: ${String(error)}`)
         return nobody
       }),
     complete: (request, reply) => asked(scope, request, (whole) => complete!(whole), answerOf, reply, failureOf),
     embed: (given, reply) => asked(scope, given, ({ text, ...waiting }) => embed!(text, waiting), vectorOf, reply, failureOf),
     ask: (given, reply) => asked(scope, given, ({ text, ...waiting }) => options.ask!(text, waiting), textOf, reply, failureOf),
   }
+}
+
+// In runSync() a promise comes too late.
+function atOnceOf<T>(scope: Scope, answer: Maybe<T>): Maybe<T> {
+  if (scope.isEntered || !isThenable(answer)) return answer
+  Promise.resolve(answer).catch(() => {})
+  throw new TypeError('it gave a promise, which runSync() cannot await: use run()')
 }
 
 const longestTimerMs = 2 ** 31 - 1
@@ -244,9 +278,6 @@ function asked<Question extends { readonly timeoutMs: number }, Answer>(
     failed(error)
   }
 }
-
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function'
 
 /** Of a function that gave what it may not: the program gets an error, and the embedder, who has to mend it, a warning, too. */
 function wrong(what: string, choices: string): never {
@@ -284,6 +315,17 @@ interface SystemError {
   readonly code?: unknown
   readonly syscall?: unknown
   readonly path?: unknown
+  readonly cause?: unknown
+}
+
+// fetch() fails with a TypeError that does not say why: its cause does.
+function ofSystem(error: SystemError): SystemError {
+  const { message, cause } = error
+  if (message !== 'fetch failed' || typeof cause !== 'object' || cause === null) return error
+  const { code, ...of } = { ...cause, message: (cause as SystemError).message } as SystemError
+  const isTimeout = typeof code === 'string' && /TIMEOUT|TIMEDOUT/.test(code)
+  const known = typeof code === 'string' && typeof of.syscall === 'string'
+  return { ...of, message: `${message}: ${of.message || String(code)}`, code: isTimeout ? 'ETIMEDOUT' : known ? code : 'ECONNECT' }
 }
 
 // The engine takes a number that it does not know for EHOST. Of an error of the system its code alone is told: names of this machine's files
@@ -291,9 +333,9 @@ interface SystemError {
 function failureOf(error: unknown): Said {
   if (error instanceof MembraneError) return { code: error.code || 'EHOST', text: error.message }
   if (typeof error !== 'object' || error === null) return { code: 'EHOST', text: String(error) }
-  const { name, message, code, syscall, path } = error as SystemError
+  const { name, message, code, syscall, path } = ofSystem(error)
   const isOfSystem = typeof code === 'string' && (typeof syscall === 'string' || path !== undefined)
   const text = (isOfSystem ? `${code}${typeof syscall === 'string' ? ` of ${syscall}` : ''}` : message) || name || 'it failed'
   if (name === 'TimeoutError' || code === 'ETIMEDOUT') return { code: 'ETIMEDOUT', text }
-  return { code: typeof code === 'string' && /^(ECONN|ENOTFOUND|EHOSTUNREACH)/.test(code) ? 'ECONNECT' : 'EHOST', text }
+  return { code: typeof code === 'string' && /^(ECONN|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE)/.test(code) ? 'ECONNECT' : 'EHOST', text }
 }

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { MembraneError } from './errors.js'
 import type { Inputs, Registry } from './functions.js'
-import { checkOptions } from './settings.js'
+import { checkOptions } from './given.js'
 import { sessionStub, Stubs, typesOfInputs } from './stubs.js'
 import { milliseconds, type Duration, type Result } from './types.js'
 

@@ -2,9 +2,10 @@
 
 import { types as kinds } from 'node:util'
 import { MembraneError } from './errors.js'
-import { bound, signatureOf, type Bound, type Signature } from './signatures.js'
+import { checkKind, checkOptions, classOf, isThenable, kindOf, kindsOfMembers, kindsOfSession, namesAndValues } from './given.js'
+import { bound, isNoSignature, signatureOf, type Bound, type Signature } from './signatures.js'
 import { callBegins, NamedError, type CallSpan } from './telemetry.js'
-import { ofWire, toWire, type Reference } from './values.js'
+import { NoForm, ofWire, toWire, type Reference } from './values.js'
 
 /** An answer that comes later: what a function returns, or stands in the place of one. Programs wait until Call.resume() has it. */
 export const LATER: unique symbol = Symbol.for('membrane.LATER')
@@ -89,6 +90,8 @@ export class HostObject {
   readonly members: Members
 
   constructor(value: object, members: Members) {
+    if (typeof value !== 'object' || value === null) throw new TypeError(`a HostObject is of an object, not of ${kindOf(value)}: new HostObject(account, { methods: ['deposit'] })`)
+    checkOptions('new HostObject()', members, ['methods', 'attributes'], kindsOfMembers)
     const methods = namesOf(members.methods ?? [])
     const attributes = namesOf(members.attributes ?? [])
     for (const name of [...methods, ...attributes])
@@ -107,6 +110,8 @@ export interface HostType extends Members {
   readonly type: abstract new (...args: any[]) => object
   readonly doc?: string
 }
+
+const membersOf = ({ methods = [], attributes = [] }: HostType): Members => ({ methods, attributes })
 
 /** names, and values as JSON */
 export type Inputs = readonly (readonly [string, string])[]
@@ -131,12 +136,13 @@ export interface TypeWords {
   readonly attributeTypes: Readonly<Record<string, string>>
 }
 
-const classOf = (value: object): string => (value.constructor as { name?: string } | undefined)?.name || 'Object'
 const memberOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 
 function wordsOf(module: string, name: string, { call, signature = '', doc = '', async }: FunctionOptions): FunctionWords {
+  for (const [what, text] of Object.entries({ signature, doc }))
+    if (typeof text !== 'string') throw new TypeError(`the ${what} of ${name} is a text, not ${kindOf(text)}`)
+  if (isNoSignature(signature))
+    throw new TypeError(`the signature of ${name} cannot be read: ${signature}; write it as Python has it: "(item: str, count: int = 1) -> int"`)
   return { module, name, signature, doc, isAsync: async ?? kinds.isAsyncFunction(call) }
 }
 
@@ -154,7 +160,9 @@ function namedOf(functions: Functions): readonly (readonly [string, FunctionOpti
   return Array.from(all, ([name, given]) => {
     const options: FunctionOptions = typeof given === 'object' && given !== null ? given : { call: given as Callable }
     if (options.call !== LATER && typeof options.call !== 'function')
-      throw new TypeError(`${name} is no function: ${String(options.call)}`)
+      throw new TypeError(`${name} is no function: ${typeof given === 'object' ? `its call is ${kindOf(options.call)}` : kindOf(given)}`)
+    if (!/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name))
+      throw new TypeError(`${JSON.stringify(name)} is no name that a program could call: give the function one by { price: (item) => … }`)
     return [name, options]
   })
 }
@@ -167,7 +175,7 @@ export class UnknownObject extends NamedError {
   constructor({ id, type }: Reference) {
     const what = `object ${id}, of ${type}`
     const hint =
-      'load(bytes, { inputs: { … } }) gives the objects among the inputs again, in the order that Session.create() had; ' +
+      'load(bytes, { inputs: { … } }) gives the objects among the inputs again, in the order that Session.create() and, after it, run() had them; ' +
       'ask a function again for one that a function gave.'
     super('LookupError', `${what}, belongs to another process: ${hint}`)
     this.what = what
@@ -179,9 +187,14 @@ export class UnknownObject extends NamedError {
 const usualLastId = 2 ** 20
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 2 ** 50
 
+// From bytes that anybody may have written: each once.
+const areIds = (value: unknown, last: unknown): value is number[] =>
+  isCount(last) && Array.isArray(value) && value.every((each) => isCount(each) && each > 0 && each <= last) && new Set(value).size === value.length
+
 export interface ObjectCounts {
   readonly inputs: number
   readonly last: number
+  readonly ids: readonly number[]
 }
 
 /** All that a session's programs may call, by the names that they use. */
@@ -196,7 +209,9 @@ export class Registry {
   #functions = new Map<string, Callable | Later>()
   #objects = new Map<number, HostObject>() // by their ids
   #lastId = 0
-  #ofInputs: number
+  #ofInputs = new Set<number>() // the ids of objects among inputs, in the order in which they were given
+  readonly #givenInputs: Readonly<Record<string, unknown>> | undefined
+  #referred: number[] = [] // ids of the objects in the values that became JSON
   #ids = new Map<object, number>()
   #types = new Map<string, TypeWords>()
   #classes = new Map<unknown, HostType>()
@@ -211,6 +226,7 @@ export class Registry {
     this.#gate = options.gate
     this.#add('', options.functions ?? {})
     for (const [module, functions] of Object.entries(options.modules ?? {})) {
+      checkKind(`the module ${module}`, functions, kindsOfSession['functions']!)
       this.modules.push([module, ''])
       this.#add(module, functions)
     }
@@ -218,8 +234,8 @@ export class Registry {
       this.#classes.set(each.type, each)
       this.#describe(each.type.name, each, each.type.prototype as object, each.doc)
     }
+    this.#givenInputs = options.inputs
     this.inputs = this.inputsOf(options.inputs)
-    this.#ofInputs = this.#lastId
   }
 
   /** That of a fork: what either is given from now on is its own. */
@@ -235,7 +251,7 @@ export class Registry {
     made.#ids = new Map(this.#ids)
     made.#types = new Map(this.#types)
     made.#lastId = this.#lastId
-    made.#ofInputs = this.#ofInputs
+    made.#ofInputs = new Set(this.#ofInputs)
     return made
   }
 
@@ -270,10 +286,22 @@ export class Registry {
     return JSON.stringify(toWire(value, (each) => this.#referenceTo(each)))
   }
 
-  inputsOf(inputs: Readonly<Record<string, unknown>> | undefined): Inputs {
-    if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)))
-      throw new TypeError(`inputs are an object of names and their values, not ${inputs === null ? 'null' : Array.isArray(inputs) ? 'an array' : typeof inputs}`)
-    return Object.entries(inputs ?? {}).map(([name, value]) => [name, this.toJson(value)])
+  /** areGiven: to programs, and not only looked at. */
+  inputsOf(inputs: Readonly<Record<string, unknown>> | undefined, areGiven = true): Inputs {
+    if (inputs !== undefined) checkKind('inputs', inputs, namesAndValues)
+    this.#referred = []
+    const made = Object.entries(inputs ?? {}).map(([name, value]) => [name, this.#toJsonOf(`the input ${name}`, value)] as const)
+    if (areGiven) for (const id of this.#referred) this.#ofInputs.add(id)
+    return made
+  }
+
+  // An error says what the value is of.
+  #toJsonOf(what: string, value: unknown): string {
+    try {
+      return this.toJson(value)
+    } catch (error) {
+      throw error instanceof NoForm ? error.of(what) : error
+    }
   }
 
   #ofJson(text: string): unknown {
@@ -287,14 +315,16 @@ export class Registry {
   #referenceTo(given: object): Reference | undefined {
     const value = given instanceof HostObject ? given.value : given
     const type = this.#classes.get(value.constructor)
-    if (!(given instanceof HostObject) && !type) return undefined
-    let id = this.#ids.get(given)
+    let id = this.#ids.get(given) // also of the object itself, which a program gave back
+    if (id === undefined && !(given instanceof HostObject) && !type) return undefined
     if (id === undefined) {
-      const held = given instanceof HostObject ? given : new HostObject(value, type!)
+      const held = given instanceof HostObject ? given : new HostObject(value, membersOf(type!))
       this.#describe(classOf(value), held.members, value)
       this.#ids.set(given, (id = ++this.#lastId))
+      if (!this.#ids.has(value)) this.#ids.set(value, id)
       this.#objects.set(id, held)
     }
+    this.#referred.push(id)
     return { id, type: classOf(value) }
   }
 
@@ -305,20 +335,31 @@ export class Registry {
     return found
   }
 
-  /** Of objects: how many were among the inputs, whose ids are the first, and the last id that programs may know. */
+  /** Of objects: how many were among inputs, and their ids in the order in which they were given; the last id that programs may know. */
   get objects(): ObjectCounts {
-    return { inputs: this.#ofInputs, last: this.#lastId }
+    return { inputs: this.#ofInputs.size, last: this.#lastId, ids: [...this.#ofInputs] }
   }
-  /** Objects from now on have ids past those that the session has had; inputs are not to have those of others. */
+  /**
+   * Objects from now on have ids past those that the session has had. Those among the inputs take the ids of the session's, and there are
+   * not to be more of them.
+   */
   goOnFrom(before: unknown): void {
-    const { inputs, last } = (before ?? {}) as Partial<Record<keyof ObjectCounts, unknown>>
-    if (isCount(inputs) && this.#ofInputs > inputs)
-      throw new MembraneError(`the session had ${inputs} objects among its inputs, and load() is given ${this.#ofInputs}`, {
+    const { inputs, last, ids } = (before ?? {}) as Partial<Record<keyof ObjectCounts, unknown>>
+    const [had, given] = [areIds(ids, last) ? ids : undefined, [...this.#objects.values()]]
+    const most = had?.length ?? (isCount(inputs) ? inputs : given.length)
+    if (given.length > most)
+      throw new MembraneError(`the session had ${most} objects among its inputs, and load() is given ${given.length}`, {
         code: 'invalid_input',
-        hint: 'Give the objects that Session.create() had among its inputs, in their order.',
+        hint: 'Give the objects that Session.create() and, after it, run() had among their inputs, in their order.',
       })
-    this.#ofInputs = Math.max(this.#ofInputs, isCount(inputs) ? inputs : 0)
+    if (had) {
+      const idOf = new Map([...this.#objects.keys()].map((id, i) => [id, had[i]!]))
+      this.#objects = new Map(given.map((held, i) => [had[i]!, held]))
+      for (const [object, id] of this.#ids) this.#ids.set(object, idOf.get(id)!)
+      this.#ofInputs = new Set(had)
+    }
     this.#lastId = Math.max(this.#lastId, isCount(last) ? last : usualLastId)
+    this.inputs = this.inputsOf(this.#givenInputs, false) // with those numbers
   }
 
   callOf(wire: WireCall): FunctionCall {
@@ -356,7 +397,7 @@ export class Registry {
   // -- answers
 
   value(value: unknown): Answer {
-    return [valueKind, this.toJson(value), '', '']
+    return [valueKind, this.#toJsonOf('the answer', value), '', '']
   }
 
   /** By the name that the error has, or else its class. */
@@ -427,7 +468,7 @@ export class Registry {
       span.wait()
       return [laterKind, '', '', '']
     }
-    const answer = this.value(value)
+    const answer: Answer = [valueKind, this.#toJsonOf(`what ${call.name} returned`, value), '', '']
     span.end()
     return answer
   }

@@ -53,8 +53,9 @@ const value = new RegExp(`"(${names})": ("[^"]*"|\\[[^\\]]*\\])`, 'g')
 const member = new RegExp(`"(${names})((?:\\.\\w+|\\[\\d+\\])*)"`, 'g')
 const limit = /limits\.(\w+) of the sandbox's policy(?: \("limits": (\{[^{}]*\})(?:, beside what it grants)?\))?/g
 // What the engine says to embedders in C++, as options of Session.create().
-const granted = /Policy::allow\(("(?:[^"\\]|\\.)*")\)/g
+const granted = /Policy::allow\(("(?:[^"\\]|\\.)*)"\)(:\.{1,2})?/g // and the end of a grant whose path is a dot
 const limited = /Policy::limit\("(\w+)", ("[^"]*")\)/g
+const asked = /It would be allowed by allow: \["(ai|ask)"\]/g
 const bound = /"(ttl_s|idle_timeout_s|timeout_ms)" must be (at most|at least) (\d{1,15})\b/g
 const unitsMs: readonly (readonly [string, number])[] = [
   ['d', 86_400_000],
@@ -74,7 +75,7 @@ export function inWordsOfClient(text: string): string {
   for (const [rest, ours] of phrases) text = text.replaceAll(rest, ours)
   return text
     .replace(limit, (_, name, limits) => `limits.${name}: sandbox.update({ limits: ${limits ?? `{ ${name}: … }`} })`)
-    .replace(granted, (_, grant: string) => `allow: [${grant}]`)
+    .replace(granted, (_, grant: string, path = '') => `allow: [${grant}${path}"]`)
     .replace(limited, (_, name: string, amount: string) => `limits: { ${name}: ${amount} }`)
     .replace(bound, (_, name, which, amount) => `${options[name]} must be ${which} ${timeOf(name, amount)}`)
     .replace(value, (_, name, given) => `{ ${options[name]}: ${given} }`)
@@ -91,6 +92,8 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/Bring it by --with (\S+?),/g, "Give it to the session by policy: { packages: { javascript: ['$1'] } },"],
   [/, or run a command: membrane run --kind linux\b/g, ", or use a Linux sandbox of a service: Sandbox.create({ template: 'linux' })"],
   [/membrane doctor says more\. /g, ''],
+  [/\b(?:Begin|Start) one with exec\(\)\./g, 'session.start() begins one, which waits where it calls a function that answers later.'],
+  [/Give the bytes that keep\(\) made\./g, 'Give what dump() returned.'],
   [/\(accepted_missing_walls\)/g, '(acceptedMissingWalls)'],
   [/: membrane repl --lang js\b/g, ': session.run()'],
   [/membrane languages add --file\b/g, 'its language.json (docs/languages.md)'],
@@ -100,8 +103,26 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/grant that directory: --allow (\S*[^\s.])/g, "grant that directory: allow: ['$1']"],
 ]
 
+// What errors of the engine say without a hint, and what mends that here.
+const mended: readonly (readonly [string, string])[] = [
+  ['No model is configured.', 'Give the session one: model, a function of a ModelRequest that returns a text.'],
+  ['The model embeds no text.', 'Give the session one that does: model: { complete, embed }.'],
+  ['No one is there to answer.', 'Give the session who answers: ask, a function of the question that returns a text.'],
+  [
+    "without a person's yes, and nobody answered:",
+    'Give the session who is asked: approve, a function of an EgressQuestion that returns true or false.',
+  ],
+]
+
+/** For an error of the engine that has no hint: what of this package mends it. */
+export const hintOfSession = (message: string): string | undefined => mended.find(([said]) => message.includes(said))?.[1]
+
+/** For receipts without a key. file: that was looked for. */
+export const hintOfKeys = (file: string): string =>
+  `${file} has none: new Receipts(…, { makesKey: true }) makes one there, or keyFile names another file. So does membrane keys generate, of the command.`
+
 /** What the engine says of a session, as options of Session.create() and what this package has. */
 export function inWordsOfSession(text: string): string {
   for (const [engines, ours] of ofSession) text = text.replaceAll(engines, ours)
-  return inWordsOfClient(text)
+  return inWordsOfClient(text).replace(asked, (said, which: string) => `${said}, with ${which === 'ai' ? 'model' : 'ask'}, a function that answers`)
 }

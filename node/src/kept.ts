@@ -2,7 +2,8 @@
 
 import { Connection } from './connection.js'
 import { type CallOptions } from './sandbox.js'
-import { checkOptions, connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
+import { checkOptions } from './given.js'
+import { connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
 import {
   idOf,
   listOf,

@@ -1,8 +1,8 @@
 // Sessions that are made ahead, and a bound on how many there are at once.
 
 import { BusyError, MembraneError } from './errors.js'
+import { checkLanguage, checkOptions, kindsOfSession, kindsOfTurn } from './given.js'
 import { internals, Session, sessionOptions, type Place, type SessionOptions } from './session.js'
-import { checkOptions } from './settings.js'
 import { poolOpened, took } from './telemetry.js'
 import { milliseconds, type Duration } from './types.js'
 
@@ -62,7 +62,8 @@ export class Pool {
 
   /** With one session that stands ready; the others follow. Options that are wrong are an error here. */
   static async create(language = 'python', options: PoolOptions = {}): Promise<Pool> {
-    checkOptions('Pool.create', options, [...sessionOptions, 'size', 'maxSessions'])
+    checkLanguage('Pool.create', language)
+    checkOptions('Pool.create', options, [...sessionOptions, 'size', 'maxSessions'], kindsOfSession)
     const pool = new Pool(language, options)
     for (const each of Object.values(pool.#times)) milliseconds(each as Duration)
     if (pool.size > 0) pool.#ready.push(await pool.#makeAhead())
@@ -74,7 +75,7 @@ export class Pool {
 
   /** A session that nobody has used, until its close(). Where maxSessions are in use, waits, in turn. */
   async session(options: TakeOptions = {}): Promise<Session> {
-    checkOptions('Pool.session', options, ['timeout', 'signal'])
+    checkOptions('Pool.session', options, ['timeout', 'signal'], kindsOfTurn)
     const timeoutMs = options.timeout === undefined ? usualTimeoutMs : milliseconds(options.timeout)
     options.signal?.throwIfAborted()
     const begunAtMs = performance.now()

@@ -4,7 +4,8 @@
 import { Attempts, Connection, type Request } from './connection.js'
 import { errorOfStatus, MembraneError, NotFoundError, notOurs, UnreachableError } from './errors.js'
 import { type ServerEvent } from './events.js'
-import { checkOptions, connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
+import { checkOptions } from './given.js'
+import { connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
 import {
   approvalOf,
   bytesOf,

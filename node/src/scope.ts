@@ -28,6 +28,11 @@ export class Scope {
     this.#atLeave.clear()
   }
 
+  /** Whether a turn runs that can await promises: one of runSync() cannot. */
+  get isEntered(): boolean {
+    return this.#turn !== undefined
+  }
+
   /** Is done at the turn's end, unless what is returned is called before. */
   atLeave(act: () => void): () => void {
     this.#atLeave.add(act)

@@ -14,10 +14,11 @@ import {
   type Modules,
   type Answer,
 } from './functions.js'
-import { inWordsOfSession } from './hints.js'
+import { checkLanguage, checkOptions, kindsOfSession, kindsOfTurn, progress } from './given.js'
+import { hintOfSession, inWordsOfSession } from './hints.js'
 import { asOurs, engine, translated, type NativeCell, type NativeHost, type NativeLanguage, type NativeOptions, type NativeReport, type NativeSession } from './native.js'
+import { checkNames } from './names.js'
 import { AtEnd, Scope, unlessAborted } from './scope.js'
-import { checkOptions } from './settings.js'
 import { nativeSourcesOf, sourceHostOf, sourceOptions, type Sources } from './sources.js'
 import { Stubs } from './stubs.js'
 import { opened as countOpened, turnBegins, type Operation, type TurnSpan } from './telemetry.js'
@@ -139,11 +140,17 @@ function openedSync(name: string): NativeLanguage {
  * made; later it is a matter of milliseconds.
  */
 export async function openLanguage(name = 'python', options: { onProgress?: (step: string) => void } = {}): Promise<void> {
-  checkOptions('openLanguage', options, ['onProgress'])
+  checkLanguage('openLanguage', name)
+  checkOptions('openLanguage', options, ['onProgress'], { onProgress: progress })
   await opened(name, options.onProgress)
 }
 
 // -- options ----------------------------------------------------------------------------------------------------------
+
+// Before anything is made that would have to be closed.
+function checkTimes({ idleTimeout, lifetime }: SessionOptions): void {
+  for (const each of [idleTimeout, lifetime]) if (each !== undefined) milliseconds(each)
+}
 
 function heard(listener: ((text: string) => void) | undefined): ((text: string) => void) | undefined {
   return (
@@ -152,7 +159,7 @@ function heard(listener: ((text: string) => void) | undefined): ((text: string) 
       try {
         listener(text)
       } catch (error) {
-        process.emitWarning(`a listener of a session's output has thrown: ${String(error)}`)
+        process.emitWarning(`a listener of a session's output threw: ${String(error)}`)
       }
     })
   )
@@ -203,6 +210,8 @@ interface Made {
 
 function madeOf(language: string, of: NativeLanguage, options: CommonOptions, registry: Registry, cells = new Cells()): Made {
   const { typeCheck = false } = options
+  checkNames(engine().nameOf(of), 'input', registry.inputs.map(([name]) => name))
+  checkNames(engine().nameOf(of), 'function', registry.words.filter((each) => !each.module).map((each) => each.name))
   const checker = typeCheck === false ? undefined : new Checker(typeCheck, engine().nameOf(of), registry)
   return { language, of, options, registry, checker, cells, scope: new Scope() }
 }
@@ -369,7 +378,9 @@ export class Session {
   }
 
   static async create(language = 'python', options: SessionOptions = {}): Promise<Session> {
-    checkOptions('Session.create', options, sessionOptions)
+    checkLanguage('Session.create', language)
+    checkOptions('Session.create', options, sessionOptions, kindsOfSession)
+    checkTimes(options)
     const registry = new Registry(options)
     const of = await opened(language)
     const made = madeOf(language, of, options, registry)
@@ -395,7 +406,7 @@ export class Session {
 
   /** Runs a turn to its end. */
   async run(code: string, options: RunOptions & { signal?: AbortSignal } = {}): Promise<Result> {
-    checkOptions('run', options, [...runOptions, 'signal'])
+    checkOptions('run', options, [...runOptions, 'signal'], kindsOfTurn)
     const cell = this.#cellOf(code, options)
     return this.#turn({ operation: 'run', begin: (native) => native.run(cell, false), text: cell }, options.signal)
   }
@@ -405,7 +416,7 @@ export class Session {
    * be a promise.
    */
   runSync(code: string, options: RunOptions = {}): Result {
-    checkOptions('runSync', options, runOptions)
+    checkOptions('runSync', options, runOptions, kindsOfTurn)
     const cell = this.#cellOf(code, options)
     const native = this.#use()
     const span = turnBegins('run', this.language)
@@ -427,7 +438,7 @@ export class Session {
    * defined. Call.resume() goes on with its value, here or, after dump() and load(), in another process.
    */
   async start(code: string, options: StartOptions = {}): Promise<Result | Call> {
-    checkOptions('start', options, startOptions)
+    checkOptions('start', options, startOptions, kindsOfTurn)
     const cell = { ...this.#cellOf(code, options), declaresCalls: true }
     return this.#endOf(await this.#turn({ operation: 'start', begin: (native) => native.run(cell, true), text: cell }, options.signal))
   }
@@ -451,8 +462,8 @@ export class Session {
    * with typeCheck.
    */
   async check(code: string, options: StartOptions = {}): Promise<Result> {
-    checkOptions('check', options, startOptions)
-    const cell = { ...this.#cellOf(code, options), onlyChecks: true }
+    checkOptions('check', options, startOptions, kindsOfTurn)
+    const cell = { ...this.#cellOf(code, options, false), onlyChecks: true }
     const { checker } = this.#made
     const types = async (result: Result): Promise<Result> => {
       const report = result.ok && checker ? await checker.check(this.#textOf(cell)) : undefined
@@ -557,8 +568,8 @@ export class Session {
     return { code, cells: isScript ? undefined : this.#cells.withInputs(inputs), namesLike: isScript ? () => [] : namesLike, callsMayWait: declaresCalls }
   }
 
-  #cellOf(code: string, options: RunOptions): NativeCell {
-    return cellOf(code, options, this.#made.registry.inputsOf(options.inputs))
+  #cellOf(code: string, options: RunOptions, isGiven = true): NativeCell {
+    return cellOf(code, options, this.#made.registry.inputsOf(options.inputs, isGiven))
   }
 
   // Later cells are checked with it.
@@ -730,10 +741,11 @@ function resultOf({ json, receipt, unsealed }: NativeReport): Result {
 function errorOf(error: NonNullable<Report['error']>): NonNullable<Report['error']> {
   const { message, hint, traceback } = error
   const ours = inWordsOfSession(message)
+  const mend = hint ? inWordsOfSession(hint) : hintOfSession(message)
   return {
     ...error,
     message: ours,
-    ...(hint && { hint: inWordsOfSession(hint) }),
+    ...(mend && { hint: mend }),
     ...(traceback && message && { traceback: traceback.replaceAll(message, () => ours) }),
   }
 }
@@ -790,7 +802,7 @@ function readHead(blob: Uint8Array): { head: Head; content: Uint8Array } {
  * language that is not open yet is opened at once, while the event loop stands still; see openLanguage().
  */
 export function load(blob: Uint8Array, options: LoadOptions = {}): Call | Session {
-  checkOptions('load', options, loadOptions)
+  checkOptions('load', options, loadOptions, kindsOfSession)
   const native = engine()
   const { head, content } = readHead(blob)
   const registry = new Registry(options)

@@ -29,12 +29,6 @@ export interface Settings {
 
 export const connectionOptions = ['url', 'token', 'timeout', 'retries', 'signal'] as const
 
-/** Options of another name are a mistake of who wrote them. */
-export function checkOptions(call: string, options: object, known: readonly string[]): void {
-  for (const name of Object.keys(options))
-    if (!known.includes(name)) throw new TypeError(`${call} has no option "${name}"; it has ${known.join(', ')}`)
-}
-
 const usualUrl = 'http://127.0.0.1:7400'
 const mostWaitMs = 30_000 // a service that asks for a longer wait is not waited for
 

@@ -96,6 +96,9 @@ export function signatureOf(text: string): Signature | undefined {
   return made
 }
 
+/** Whether Python, too, would not read it. */
+export const isNoSignature = (text: string): boolean => text !== '' && !/\blambda\b|[#\\]/.test(text) && !signatureOf(text)
+
 /** Arguments of a call, as its signature binds them. */
 export interface Bound {
   /** By position; undefined where one in the middle is missing. */

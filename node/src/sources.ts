@@ -96,7 +96,7 @@ type Given = number | Uint8Array | PromiseLike<number>
 /** What they throw fails the program's call, and is told of as a warning. */
 export function sourceHostOf({ clock, sleep, entropy }: Sources): NativeSourceHost {
   const failed = (what: string, reply: Reply) => (error: unknown) => {
-    process.emitWarning(`the ${what} of a session has thrown: ${String(error)}`)
+    process.emitWarning(`the ${what} of a session failed: ${String(error)}`)
     reply(undefined)
   }
   const answering = (what: string, ask: (argument: number) => Given) => (argument: number, reply: Reply) => {

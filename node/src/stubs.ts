@@ -2,7 +2,7 @@
 // The same as python/membrane/_stubs.py makes of Python's own functions.
 
 import { Registry, type Functions, type FunctionWords, type HostType, type Inputs, type Modules, type TypeWords } from './functions.js'
-import { checkOptions } from './settings.js'
+import { checkOptions } from './given.js'
 import { partsOf, placesOf } from './signatures.js'
 
 /** The stub of the names that a session has without an import. */

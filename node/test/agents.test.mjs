@@ -147,6 +147,9 @@ for (const { isolated, skip } of places) {
       [throws(null), /null/],
       [() => readFile('/home/of/mine/key'), /ENOENT of open/],
       [() => readFileSync('/home/of/mine/key'), /ENOENT of open/],
+      [() => fetch('http://127.0.0.1:4'), /ECONNREFUSED of connect \(ECONNECT\)/],
+      [() => fetch('http://127.0.0.1:1'), /fetch failed: .*ECONNECT/],
+      [() => Promise.reject(Object.assign(new TypeError('fetch failed'), { cause: Object.assign(new Error('late'), { code: 'UND_ERR_HEADERS_TIMEOUT' }) })), /TimeoutError/],
       [{ embed: () => [] }, /completes no text/],
     ]
     for (const [model, said] of ways)
@@ -217,6 +220,16 @@ for (const { isolated, skip } of places) {
     })
     assert.deepEqual(codes, ['busy', 'busy'])
   })
+
+  test(here('an approve that gives a promise is for run()'), { skip }, () =>
+    withSession({ approve: async () => true, model: echo }, async (session) => {
+      const warned = await warningsOf(async () => {
+        session.runSync(read)
+        assert.match(session.runSync(send).error.message, /trifecta rule/)
+      })
+      assert.match(warned.join(), /which runSync\(\) cannot await: use run\(\)/)
+      assert.equal((await session.run(send)).text, "'said hello'")
+    }))
 
   test(here('runSync asks for answers at once'), { skip }, () =>
     withSession({ approve: () => true, model: { complete: echo, embed: async () => [1] }, ask: () => '1984' }, async (session) => {
@@ -322,11 +335,28 @@ for (const { isolated, skip } of places) {
   )
 }
 
+test('hints say what to give the session', { skip: noJavaScript }, async () => {
+  const granted = { ai: { embed: true }, ask: true }
+  for (const [code, options, said] of [
+    [send, {}, 'allow: ["ai"], with model'],
+    [askIt, { ask: () => '' }, 'allow: ["ask"], with ask'],
+    [send, { policy: granted }, 'model, a function'],
+    ["membrane.ai.embed('x')", { policy: granted, model: echo }, 'model: { complete, embed }'],
+    [askIt, { policy: granted }, 'ask, a function'],
+    [`${read}; ${send}`, { policy, model: echo }, 'approve, a function'],
+  ]) {
+    const session = await Session.create('js', options)
+    const { error } = await session.run(code)
+    assert.ok(error.hint.includes(said), `${said}: ${error.message} ${error.hint}`)
+    session.close()
+  }
+})
+
 test('options that are none are refused', { skip: noJavaScript }, async () => {
   for (const wrong of [{ approve: true }, { model: 'gpt' }, { model: { complete: 7 } }, { ask: 'me' }, { flows: [] }, { receipts: '/tmp' }])
     await assert.rejects(Session.create('js', wrong), TypeError, JSON.stringify(wrong))
   await withFolder((folder) =>
-    assert.throws(() => new Receipts(join(folder, 'receipts'), { keyFile: join(folder, 'none.json') }), { code: 'not_found' }),
+    assert.throws(() => new Receipts(join(folder, 'receipts'), { keyFile: join(folder, 'none.json') }), { code: 'not_found', hint: /none\.json has none: .*makesKey: true/ }),
   )
 })
 

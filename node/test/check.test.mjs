@@ -359,7 +359,9 @@ test('signatures of many forms', async () => {
     ['(a: Callable[[int], str]) -> list[int] | None', '(a: Callable[[int], str]) -> list[int] | None'],
   ]
   for (const [signature, expected] of forms) assert.equal(stubs({ functions: { f: { call: () => 1, signature } } }), `def f${expected}: ...\n`)
-  const none = ['(', '(a', 'a)', '(a)) -> int', '(a: )', "(a: 'x)", '(a) -> ', '(a): pass\nimport x', '(a) -> int: pass', '(1)', '(a; b)', '(a,,b)']
+  for (const signature of ['(', '(a', 'a)', '(a)) -> int', "(a: 'x)", '(a): pass\nimport x', '(1)', '(a; b)', '(a,,b)'])
+    assert.throws(() => stubs({ functions: { f: { call: () => 1, signature } } }), /the signature of f cannot be read/, signature)
+  const none = ['(a: )', '(a) -> ', '(a) -> int: pass']
   for (const signature of none)
     assert.equal(stubs({ functions: { f: { call: () => 1, signature } } }), 'def f(*args: Any, **kwargs: Any) -> Any: ...\n', signature)
   assert.equal(stubs({ functions: { class: () => 1 } }), '')

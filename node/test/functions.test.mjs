@@ -19,8 +19,7 @@ test('values go both ways', { skip }, async () => {
   await withSession({ functions: { echo }, inputs: { given } }, async (session) => {
     const ran = await session.run('[echo(each) == each and type(echo(each)) is type(each) for each in given]')
     assert.equal(ran.text, `[${given.map(() => 'True').join(', ')}]`)
-    const asMap = given.map((each) => (each?.$x ? new Map([['$x', 1]]) : each))
-    assert.deepEqual(seen.filter((_, i) => i % 2), asMap)
+    assert.deepEqual(seen.filter((_, i) => i % 2), given)
     const named = "type(given[3]).__name__, type(given[7]).__name__, type(given[12]).__name__, type(given[13]).__name__"
     assert.equal((await session.run(named)).text, "('int', 'bytes', 'set', 'datetime')")
     assert.equal((await session.run('echo(float("nan")) != echo(float("nan"))')).text, 'True')

@@ -78,7 +78,7 @@ for (const [place, skip, isolated] of [['in this process', noPython, false], ['i
         assert.ok(result.error.message.includes(name) && result.error.hint, result.error.message)
       }
       await assert.rejects(session.run('n', { inputs: { n: () => 0 } }), TypeError)
-      for (const inputs of [[1], null, 7]) await assert.rejects(session.run('n', { inputs }), /inputs are an object/)
+      for (const inputs of [[1], null, 7]) await assert.rejects(session.run('n', { inputs }), /the option inputs of run is an object/)
       const large = await session.run('1', { inputs: { x: 'x'.repeat(9 << 20), y: 'y'.repeat(9 << 20) } })
       assert.match(large.error.message, /bytes, and may have/)
       assert.match((await session.run('1', { script: true, inputs: { n: 1 } })).error.message, /a script is a whole program/)

@@ -161,13 +161,32 @@ test('objects are not taken for others', { skip }, async () => {
   for (const each of [session, without, again]) each.close()
 })
 
+test('load() gives objects of turns again', { skip }, async () => {
+  const session = await Session.create('python', { inputs: { first: accountOf(1) } })
+  ;(await session.check('seen', { inputs: { seen: accountOf(0) } })).check()
+  ;(await session.run('given = first.open(100)')).check()
+  ;(await session.run('late', { inputs: { late: accountOf(2) } })).check()
+  const bytes = session.dump()
+  const again = load(bytes, { inputs: { first: accountOf(3), late: accountOf(4) } })
+  assert.equal((await again.run('[first.balance, late.balance]')).text, '[3, 4]')
+  assert.equal((await again.run('given.balance')).error.code, 'LookupError')
+  ;(await again.run('later', { inputs: { later: accountOf(5) } })).check()
+  const inputs = { first: accountOf(6), late: accountOf(7), later: accountOf(8) }
+  const third = load(again.dump(), { inputs })
+  assert.equal((await third.run('[first.balance, late.balance, later.balance]')).text, '[6, 7, 8]')
+  assert.throws(() => load(bytes, { inputs }), { code: 'invalid_input', message: /had 2 objects among its inputs, and load\(\) is given 3/ })
+  const fewer = load(bytes, { inputs: { first: accountOf(3) } })
+  assert.equal((await fewer.run('late.balance')).error.code, 'LookupError')
+  for (const each of [session, again, third, fewer]) each.close()
+})
+
 test('damaged counts of objects do no harm', { skip }, async () => {
   const session = await Session.create('python', { inputs: { first: accountOf(1) } })
   ;(await session.run('given = first.open(100)')).check()
   const blob = Buffer.from(session.dump())
   const end = 12 + blob.readUInt32LE(8)
   const head = JSON.parse(blob.subarray(12, end))
-  for (const objects of [null, 7, 'x', { last: -1 }, { last: 1e300, inputs: 'x' }, { last: 0.5 }, [], undefined]) {
+  for (const objects of [null, 7, 'x', { last: -1 }, { last: 1e300, inputs: 'x' }, { last: 0.5 }, { last: 3, ids: [9] }, { last: 3, ids: 7 }, { last: 3, ids: [{}] }, [], undefined]) {
     const words = Buffer.from(JSON.stringify({ ...head, objects }))
     const size = Buffer.alloc(4)
     size.writeUInt32LE(words.length)
@@ -222,4 +241,14 @@ test('objects of isolated sessions and of JavaScript are given again', { skip: n
   const failed = load(session.dump())
   assert.match((await failed.run('account.deposit(1)')).error.message, /inputs/)
   for (const each of [session, failed]) each.close()
+})
+
+test('hints of grants and calls name what the package has', { skip }, async () => {
+  await assert.rejects(Session.create('python', { allow: ['fs:reed:.'] }), { hint: /write allow: \["fs:read:\."\]$/ })
+  const session = await Session.create('python', { functions: { late: LATER } })
+  const call = await session.start('late()')
+  await call.resume(1)
+  const again = await call.resume(1)
+  assert.match(again.error.hint, /start\(\) begins one/)
+  session.close()
 })

@@ -11,9 +11,9 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._errors import MembraneError
+from ._errors import MembraneError, NotFoundError
 from ._functions import Calling, MustStop, registry_running, wait_running, whole
-from ._hints import in_words_of_session
+from ._hints import hint_of_keys, in_words_of_session
 from ._host_values import with_article
 from ._types import FlowRead
 
@@ -140,8 +140,14 @@ class Receipts:
 
         self.directory = os.path.abspath(os.fspath(directory))
         engine = _engine()
-        with _translated:
-            self._native = engine.Receipts.open(self.directory, "" if key_file is None else os.fspath(key_file), bool(makes_key))
+        file = "" if key_file is None else os.fspath(key_file)
+        try:
+            with _translated:
+                self._native = engine.Receipts.open(self.directory, file, bool(makes_key))
+        except NotFoundError as error:
+            if error.hint == "membrane keys generate":
+                error.hint = hint_of_keys(os.path.abspath(file) if file else _own_key_file())
+            raise
 
     @property
     def problem(self) -> Optional[MembraneError]:
@@ -150,6 +156,12 @@ class Receipts:
 
     def __repr__(self) -> str:
         return f"<Receipts {self.directory}>"
+
+
+def _own_key_file() -> str:
+    """Where the engine looks for the user's own key."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(folder if folder.startswith("/") else os.path.expanduser("~/.config"), "membrane", "receipt-keys.json")
 
 
 def error_of(words: Optional[Tuple[str, str, str, str]]) -> Optional[MembraneError]:
@@ -240,8 +252,9 @@ def _said(act: Callable[[], Any]) -> Said:
 class _WrongAnswer(TypeError):
     """Of a function that gave what it may not: the program gets an error, and the embedder, who has to mend it, a warning, too."""
 
-    def __init__(self, what: str, given: Any, choices: str) -> None:
-        super().__init__(f"{what} returned {with_article(type(given).__name__)}, and gives {choices}")
+    def __init__(self, what: str, given: Any, choices: str, member: str = "") -> None:
+        found = f"{with_article(type(given).__name__)}{member and ' with '}{member}"
+        super().__init__(f"{what} returned {found}, and gives {choices}")
         try:
             warnings.warn(str(self), RuntimeWarning, stacklevel=2)
         except RuntimeWarning:  # warnings are errors in this program
@@ -256,11 +269,14 @@ def _complete_running(system: str, prompt: str, max_tokens: int, timeout_s: floa
         answer = _given(complete, must_stop, ModelRequest(prompt, system, max_tokens, timeout_s))
         if isinstance(answer, str):
             return (whole(answer), 0, 0)
-        if not isinstance(answer, ModelAnswer) or not isinstance(answer.text, str):
+        if not isinstance(answer, ModelAnswer):
             raise _WrongAnswer("the model", answer, "a text or a ModelAnswer")
-        for tokens in (answer.tokens_in, answer.tokens_out):
+        if not isinstance(answer.text, str):
+            raise _WrongAnswer("the model", answer, "a ModelAnswer whose text is one", f"text={answer.text!r:.60}")
+        for name in ("tokens_in", "tokens_out"):
+            tokens = getattr(answer, name)
             if not isinstance(tokens, int) or not 0 <= tokens < _MOST_TOKENS:
-                raise _WrongAnswer("the model", tokens, "whole numbers of tokens, from 0 on")
+                raise _WrongAnswer("the model", answer, "whole numbers of tokens, from 0 on", f"{name}={tokens!r:.60}")
         return (whole(answer.text), int(answer.tokens_in), int(answer.tokens_out))
 
     return _said(act)

@@ -17,8 +17,8 @@ from ._agents import Agents, Approve, Ask, Complete, Flows, Model, Receipts, err
 from ._check import Cells, Checker, TypeCheck, cells_of_json
 from ._errors import MembraneError, NotFoundError
 from ._functions import FunctionCall, Functions, Modules, Registry, answer_running, wait_running, whole
-from ._hints import in_words_of_session
-from ._options import LoadOptions, PolicyLike, SessionOptions, check_language, only_known
+from ._hints import hint_of_session, in_words_of_session
+from ._options import LoadOptions, PolicyLike, SessionOptions, check_functions, check_language, check_seconds, only_known, walls_of
 from ._sources import Clock, Entropy, Sleep, Zone, words_of
 from ._stubs import Stubs, types_of_inputs
 from ._types import FileInfo, Result
@@ -35,6 +35,7 @@ except ImportError as error:  # the package without the engine, which is a clien
     _native = None
     _why_no_engine = error
 
+_OF_FILES = ("No file or directory of the host is granted.", "Of the host, the program can access ", "/tmp is the program's own")
 _MAGIC = b"MEMBPY1\n"
 _STOPS_AGAIN_S = 0.02
 _languages: Dict[str, Any] = {}
@@ -104,18 +105,21 @@ def _policy_of(policy: PolicyLike, allow: Iterable[str], limits: Optional[Mappin
             made = engine.Policy.parse(json.dumps(policy), "policy.json")
         else:
             raise TypeError(f"policy is a dict, text in TOML, or a pathlib.Path of a file, not {policy!r}")
+        if not isinstance(allow, (str, Iterable)):
+            raise TypeError(f'allow is a list of grants, as ["kv"], not {allow!r}')
         for grant in [allow] if isinstance(allow, str) else allow:
             if not isinstance(grant, str):
                 raise TypeError(f'allow has texts, as "kv", not {grant!r}')
             made.allow(whole(grant))
+        if limits is not None and not isinstance(limits, Mapping):
+            raise TypeError(f'limits are a dict of names and amounts, as {{"fuel": 1e9}}, not {limits!r}')
         for name, value in (limits or {}).items():
             made.limit(name, str(value))
     return made
 
 
 def _place_of(isolated: bool, accepted_missing_walls: Iterable[str]) -> Dict[str, Any]:
-    walls = [accepted_missing_walls] if isinstance(accepted_missing_walls, str) else list(accepted_missing_walls)
-    return {"isolated": bool(isolated), "accepted_missing_walls": walls}
+    return {"isolated": bool(isolated), "accepted_missing_walls": walls_of(accepted_missing_walls)}
 
 
 def registry_of(functions: Functions, modules: Optional[Modules], inputs: Optional[Mapping[str, Any]]) -> Registry:
@@ -308,10 +312,14 @@ class Session:
         accepted_missing_walls: Iterable[str] = (),
     ) -> None:
         check_language("Session()", language)
+        check_functions(gate=gate, on_stdout=on_stdout, on_stderr=on_stderr)
+        check_seconds("idle_timeout_s", idle_timeout_s)
+        check_seconds("lifetime_s", lifetime_s)
         engine = _engine()
         registry = Registry(_values, functions, modules, inputs, gate)
         registry.agents = Agents(approve, flows, model, ask, receipts)
         opened = open_language(language)
+        registry.check_names(opened.name)
         self._begin(opened.name, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
         self._place = _place_of(isolated, accepted_missing_walls)
         self._sources = words_of(clock, timezone, sleep, entropy, wait_running)
@@ -360,6 +368,7 @@ class Session:
 
     # -- turns
 
+    @only_known("run()")
     def run(
         self,
         code: str,
@@ -388,6 +397,7 @@ class Session:
                 given,
             )
 
+    @only_known("start()")
     def start(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Union[Result, Call]:
         """Runs a turn to its end, or to a call that waits: of a function that returns membrane.LATER or is it, or that the code calls and
         nobody has defined. Call.resume() goes on with its value, here or, after dump() and membrane.load(), in another process.
@@ -455,7 +465,7 @@ class Session:
                 if cell or inputs:
                     self._cells_before = self._cells
                 with self._registry.running():
-                    result = _result_of(act())
+                    result = _result_of(act(), self._registry)
                 if (cell or inputs) and self._checker is not None:
                     self._cells = self._cells.with_cell(cell, result.report, types_of_inputs(inputs))
             return result
@@ -477,13 +487,14 @@ class Session:
             report = checker.check(cells, code, self._native.complete, calls_may_wait=calls_may_wait)
         return None if report is None else Result.of_report(report, in_our_words=in_words_of_session)
 
+    @only_known("check()")
     def check(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Result:
         """What is wrong with the text, as an error with its places (Result.findings); nothing of it runs. The types are checked
         in a session with type_check. inputs: what run() is to be given, of which nothing is set here."""
         _check_code(code)
         _check_words(name)
         with self._use() as native:
-            given = self._registry.inputs_of(inputs)
+            given = self._registry.inputs_of(inputs, are_given=False)
             with self._registry.running():
                 result = _result_of(native.run(code, name, False, True, [], "", False, given))
             if result.ok and self._checker is not None:
@@ -626,10 +637,15 @@ def _check_words(name: str, arguments: Sequence[str] = (), stdin: str = "") -> L
     return words
 
 
-def _result_of(outcome: Any) -> Result:
+def _result_of(outcome: Any, registry: Optional[Registry] = None) -> Result:
     report = json.loads(outcome.to_json())
+    why = report.get("error") or {}
+    if registry is not None and why.get("hint", "").startswith(_OF_FILES) and registry.is_own_error(why["message"]):
+        why["hint"] = ""  # which the engine takes for an error of the session's files
     for each in (report.get("error"), *report.get("more_errors", ())):
         _say_in_our_words(each or {}, ("message", "hint", "traceback"))
+        if each and not each.get("hint"):
+            each["hint"] = hint_of_session(each["message"])
     for call in report.get("host_calls", ()):
         _say_in_our_words(call, ("grant", "reason"))
     receipt = pathlib.Path(outcome.receipt) if outcome.receipt else None
@@ -638,7 +654,7 @@ def _result_of(outcome: Any) -> Result:
 
 def _say_in_our_words(of: Dict[str, Any], members: Sequence[str]) -> None:
     for name in members:
-        if isinstance(of.get(name), str):
+        if of.get(name) and isinstance(of[name], str):
             of[name] = in_words_of_session(of[name])
 
 
@@ -669,18 +685,21 @@ def load(
 ) -> Any:
     """The session that Session.dump() or Call.dump() gave: a Call where it waits, else a Session. Loaded twice, it is forked.
 
-    inputs: the same as the session's own, where an Object is among them: then the references to it that the program holds lead to the
-    Objects that are given here, which are told apart by their order. The program has its values itself, and is not given them again.
+    inputs: the same as the session's own and, after them, as those of its turns, where an Object is among them: then the references to it
+    that the program holds lead to the Objects that are given here, which are told apart by the order in which they were first given. The last
+    of them may be left out. The program has its values itself, and is not given them again.
     A reference to an Object that a function returned leads nowhere: calling it is a LookupError in the program.
 
     Functions that its programs call are given anew, and so are what it may do, its place, clock, time zone, sleep and entropy, and who approves and answers. What
     was read before stays read, also with flows. Keep the bytes where nobody else writes: they can do
     what a program could under this policy.
     """
+    check_functions(gate=gate, on_stdout=on_stdout, on_stderr=on_stderr)
     engine = _engine()
     language, head, content = _head_of(blob)
     registry = Registry(_values, functions, modules, inputs, gate)
     registry.agents = Agents(approve, flows, model, ask)
+    registry.check_names(language)
     registry.take_up(head.get("objects"))
     session = Session.__new__(Session)
     session._begin(language, _policy_of(policy, allow, limits), registry, on_stdout, on_stderr)
@@ -760,6 +779,7 @@ class AsyncSession:
                 self._made.cancel()  # a turn that had not begun has not seen it
             raise
 
+    @only_known("run()")
     async def run(
         self,
         code: str,
@@ -775,6 +795,7 @@ class AsyncSession:
         )
         return result
 
+    @only_known("start()")
     async def start(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Union[Result, AsyncCall]:
         return self._end_of(await self._in_thread(self._made.start, code, name=name, inputs=inputs))
 
@@ -790,6 +811,7 @@ class AsyncSession:
     async def fork(self) -> AsyncSession:
         return AsyncSession._of(await self._in_thread(self._made.fork))
 
+    @only_known("check()")
     async def check(self, code: str, *, name: str = "", inputs: Optional[Mapping[str, Any]] = None) -> Result:
         result: Result = await self._in_thread(self._made.check, code, name=name, inputs=inputs)
         return result

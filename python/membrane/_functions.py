@@ -8,12 +8,15 @@ import contextvars
 import copy
 import dataclasses
 import inspect
+import keyword
+import sys
 import threading
 import types
 import warnings
 from typing import Any, Awaitable, Callable, ClassVar, Coroutine, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 from ._call_json import dumps, dumps_plain, is_plain, loads
+from ._errors import MembraneError
 from ._host_values import NoForm, to_wire, with_article
 from ._telemetry import calling
 from ._waits import OwnLoop, wait_here, wait_in_loop
@@ -144,7 +147,7 @@ def _words_of(module: str, name: str, function: Function) -> Tuple[str, str, str
     return (module, name, signature_of(function), inspect.getdoc(function) or "", inspect.iscoroutinefunction(function))
 
 
-def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]:
+def _named(functions: Union[Functions, types.ModuleType], what: str = "functions") -> Dict[str, Function]:
     if functions is None:
         return {}
     if isinstance(functions, types.ModuleType):
@@ -152,16 +155,34 @@ def _named(functions: Union[Functions, types.ModuleType]) -> Dict[str, Function]
         return {name: getattr(functions, name) for name in names if inspect.isroutine(getattr(functions, name))}
     if isinstance(functions, Mapping):
         return dict(functions)
-    return {each.__name__: each for each in cast(Iterable[Callable[..., Any]], functions)}
+    if isinstance(functions, (str, bytes)) or not isinstance(functions, Iterable):
+        raise TypeError(f"{what} are a list of functions, or a dict of names and functions, not {functions!r}")
+    return {_name_of(each, what): each for each in cast(Iterable[Callable[..., Any]], functions)}
 
 
-def whole(text: str) -> str:
-    """The text itself. ValueError where it has half of a surrogate pair, which UTF-8 cannot say."""
+def _name_of(function: Any, what: str) -> str:
+    name = getattr(function, "__name__", "")
+    if not callable(function):
+        raise TypeError(f"{what} has functions, not {function!r}")
+    if not isinstance(name, str) or not name.isidentifier():
+        raise TypeError(f'{function!r} has no name that a program can call: give a dict of names and functions, as {{"price": …}}')
+    return name
+
+
+def _are_numbers(numbers: Sequence[Any], size: int, most: int) -> bool:
+    """So many numbers of objects, from bytes that anybody may have written: each once."""
+    return len(numbers) == size == len(set(map(str, numbers))) and all(type(each) is int and 0 < each <= most for each in numbers)
+
+
+def whole(text: str, subject: str = "") -> str:
+    """The text itself. ValueError where it has half of a surrogate pair, which UTF-8 cannot say. subject: "price() returned", of the error."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
             half = error.object[error.start : error.end]
+            if subject:
+                raise ValueError(f"{subject} a value with half of a surrogate pair ({half!r}) in a text, which cannot pass: give that as bytes") from None
             raise ValueError(f"a text with half of a surrogate pair ({half!r}) cannot pass: give it as bytes") from None
     return text
 
@@ -271,42 +292,74 @@ class Registry:
         self.modules: List[Tuple[str, str]] = []
         for name, function in _named(functions).items():
             self._add("", name, function)
+        if modules is not None and not isinstance(modules, Mapping):
+            raise TypeError(f'modules are a dict of names and what is in them, as {{"shop": [price]}}, not {modules!r}')
         for module, content in (modules or {}).items():
             doc = inspect.getdoc(content) if isinstance(content, types.ModuleType) else ""
             self.modules.append((module, doc or ""))
-            for name, function in _named(content).items():
+            for name, function in _named(content, f"the functions of the module {module}").items():
                 self._add(module, name, function)
+        self._last_error = ""  # the text of what a function raised last
         self._last_number = 0  # of an object
         self._elsewhere = 0  # the last of those that the bytes of a session told of
+        self._of_inputs: Dict[int, str] = {}  # the numbers and types of Objects among inputs, in the order in which they were given
+        self._referred: Dict[int, str] = {}  # of the Objects in the value that becomes JSON
+        self._given_inputs = inputs
         self.inputs = self.inputs_of(inputs)
-        self._types_of_inputs = [each.type_name for each in self._objects.values()]
+
+    def check_names(self, language: str) -> None:
+        """A MembraneError for a name that is a keyword of Python; a warning of a module in the place of one of Python's own."""
+        if language != "python":
+            return
+        named = [("input", name) for name, _ in self.inputs] + [("module", name) for name, _ in self.modules]
+        for kind, name in [*named, *(("function", words[1]) for words in self.words)]:
+            if keyword.iskeyword(name):
+                raise MembraneError(f"the {kind} {name} has the name of a keyword, which programs in python cannot write", code="invalid_argument",
+                                    hint=f"Give it another name, as {name}_.")  # fmt: skip
+        for module, _ in self.modules:
+            if module in getattr(sys, "stdlib_module_names", sys.builtin_module_names):
+                warnings.warn(f"the module {module} hides Python's own of that name from the session's programs and from what they import: "
+                              "give it another name", RuntimeWarning, stacklevel=4)  # fmt: skip
+
+    def is_own_error(self, message: str) -> bool:
+        """Whether it is what a function of the embedder raised last."""
+        return bool(message) and message == self._last_error
 
     def objects_told(self) -> Dict[str, Any]:
-        """For the bytes of a session: how many objects its programs were given, and the types of those among its inputs."""
-        return {"count": self._last_number, "inputs": self._types_of_inputs}
+        """For the bytes of a session: how many objects its programs were given, and the types and numbers of those among inputs."""
+        return {"count": self._last_number, "inputs": list(self._of_inputs.values()), "numbers": list(self._of_inputs)}
 
     def take_up(self, told: Any) -> None:
-        """What objects_told() gave, before anything is called. A ValueError where the inputs have other objects than the session's."""
-        count, kinds = (told.get("count"), told.get("inputs")) if isinstance(told, dict) else (0, [])
+        """What objects_told() gave, before anything is called: gives the Objects among the inputs the numbers that those of the session
+        had. A ValueError where the inputs have other objects than the session's inputs and, after them, those of its turns."""
+        words = told if isinstance(told, dict) else {}
+        count, kinds, numbers = words.get("count"), words.get("inputs"), words.get("numbers")
         if not isinstance(count, int) or not isinstance(kinds, list) or not len(kinds) <= count < 1 << 53:
             return
-        if self._objects and self._types_of_inputs != kinds:
+        if not isinstance(numbers, list) or not _are_numbers(numbers, len(kinds), count):
+            numbers = list(range(1, len(kinds) + 1))
+        given = list(self._of_inputs.values())
+        if given != kinds[: len(given)]:
             raise ValueError(
-                f"the inputs have the Objects {', '.join(self._types_of_inputs)}, and the session's had {', '.join(map(str, kinds)) or 'none'}: "
-                "give the same, in the same order"
+                f"the inputs have the Objects {', '.join(given)}, and the session's had {', '.join(map(str, kinds)) or 'none'}: "
+                "give the same, in the same order: those of Session(), then those of its turns"
             )
-        self._types_of_inputs = kinds
+        self._objects = dict(zip(numbers, self._objects.values()))
+        self._ids = {id(held): number for number, held in self._objects.items()}
+        self._of_inputs = dict(zip(numbers, map(str, kinds)))
         self._last_number = self._elsewhere = count
+        self.inputs = self.inputs_of(self._given_inputs, are_given=False)  # with those numbers
 
     def forked(self) -> Registry:
         """That of a fork: what either is given from now on is its own."""
         made = copy.copy(self)
         made._objects, made._ids, made._types = dict(self._objects), dict(self._ids), dict(self._types)
+        made._of_inputs = dict(self._of_inputs)
         return made
 
     def _add(self, module: str, name: str, function: Function) -> None:
         if not isinstance(function, _Later) and not callable(function):
-            raise TypeError(f"{name} is no function: {function!r}")
+            raise TypeError(f"{name} is a function, or membrane.LATER, not {function!r}")
         self._callables[_full_name(module, name)] = function
         self.words.append(_words_of(module, name, function))
 
@@ -331,10 +384,10 @@ class Registry:
         plain = dumps_plain(value)
         if plain is None:
             plain = dumps(to_wire(value, lambda each: self._values.to_wire(each, self._reference_to), subject))
-        return whole(plain)
+        return whole(plain, subject)
 
-    def inputs_of(self, inputs: Optional[Mapping[str, Any]]) -> Inputs:
-        """Names, and values as JSON. A TypeError for what cannot pass."""
+    def inputs_of(self, inputs: Optional[Mapping[str, Any]], *, are_given: bool = True) -> Inputs:
+        """Names, and values as JSON. A TypeError for what cannot pass. are_given: to programs, and not only looked at."""
         if inputs is None:
             return []
         if not isinstance(inputs, Mapping):
@@ -342,7 +395,11 @@ class Registry:
         for name in inputs:
             if not isinstance(name, str):
                 raise TypeError(f"the name of an input is text, not {name!r}")
-        return [(whole(name), self.to_json(value, f"the input {name} is")) for name, value in inputs.items()]
+        self._referred = {}
+        made = [(whole(name), self.to_json(value, f"the input {name} is")) for name, value in inputs.items()]
+        if are_given:
+            self._of_inputs.update(self._referred)
+        return made
 
     def of_json(self, text: str) -> Any:
         value = loads(text)
@@ -360,6 +417,7 @@ class Registry:
         if number is None:
             number = self._ids[id(value)] = self._last_number = self._last_number + 1
             self._objects[number] = value
+        self._referred[number] = name
         return {"id": number, "type": name}
 
     def _object_of(self, reference: Mapping[str, Any]) -> Any:
@@ -370,7 +428,7 @@ class Registry:
         if held is None and 0 < number <= self._elsewhere:
             raise LookupError(
                 f"the {type_name[:_MOST_NAME]} that the program holds is an object of the process that the session was dumped in: where it was among "
-                "the inputs, load(…, inputs=…) with an Object in its place gives it again; where a function returned it, call the function again"
+                "the inputs, of the session or of a turn, load(…, inputs=…) with an Object in its place gives it again; where a function returned it, call the function again"
             )
         if held is None:
             raise LookupError("there is no such object")
@@ -441,6 +499,7 @@ class Registry:
         return answer
 
     def _told(self, error: BaseException) -> Answer:
+        self._last_error = str(error)
         try:
             _tell(error)
         except RuntimeWarning:  # warnings are errors in this program

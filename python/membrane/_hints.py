@@ -65,7 +65,7 @@ def _bound(found: re.Match[str]) -> str:
     return f"{_ARGUMENTS[found[1]]} must be {found[2]} {amount_ms // size}{unit}"
 
 
-_ALLOW = re.compile(r'Policy::allow\(("(?:[^"\\]|\\.)*")\)')
+_ALLOW = re.compile(r'Policy::allow\(("(?:[^"\\]|\\.)*)"\)(:\.{1,2})?')  # and the end of a grant whose path is a dot
 _OF_LIMIT = re.compile(r'Policy::limit\(("\w+"), ("[^"]*")\)')
 _FLAG = re.compile(r"--allow ('(?:[^']|'\\'')*'|[^\s')]+)")
 _LIMIT_FLAG = re.compile(r"(limits\.\w+), --[\w-]+|(limits\.\w+) \(--[^)]*\)")
@@ -85,8 +85,17 @@ _OF_SESSION = (
     ("Give another language its files when it is added: membrane languages add --file.", "Another language has the files that it was added with."),
     ("Give it the files when it is added: membrane languages add --file.", "It has the files that it was added with."),
     ("Give the bytes that keep() made.", "Give what dump() returned."),
+    *((f"{begin} one with exec().", "start() begins one, which waits where it calls a function that answers later.") for begin in ("Begin", "Start")),
 )  # fmt: skip
-_ASKED = {"ai": "a model", "ask": "a person"}
+_ASKED = {"ai": "model=", "ask": "ask="}
+# What errors of the engine say without a hint, and what mends that here.
+_MENDED = (
+    ("No model is configured.", "Give the session one: model=, a function of a ModelRequest that returns a text."),
+    ("The model embeds no text.", "Give the session one that does: model=Model(complete=…, embed=…)."),
+    ("No one is there to answer.", "Give the session who answers: ask=, a function of the question and of seconds that returns a text."),
+    ("without a person's yes, and nobody answered:",
+     "Give the session who is asked: approve=, a function of an EgressQuestion that returns True or False."),
+)  # fmt: skip
 _INSTALLED = ("python", "js")
 
 
@@ -94,9 +103,9 @@ def in_words_of_session(text: str) -> str:
     """What the engine says to C++ embedders, or to users of the command, as arguments of Session() and functions of this package."""
     for rest, ours in _OF_SESSION:
         text = text.replace(rest, ours)
-    text = _ALLOW.sub(r"allow=[\1]", text)
+    text = _ALLOW.sub(lambda found: f'allow=[{found[1]}{found[2] or ""}"]', text)
     text = _FLAG.sub(_allow, text)
-    text = _NO_MODEL.sub(lambda found: f"Sessions of this package cannot ask {_ASKED[found[1]]}: give them a function that does.", text)
+    text = _NO_MODEL.sub(lambda found: f"{found[0]}, with {_ASKED[found[1]]}, a function that answers", text)
     text = _OF_LIMIT.sub(r"limits={\1: \2}", text)
     text = _LIMIT_FLAG.sub(lambda found: found[1] or found[2], text)
     text = _ADD.sub(_install, text)
@@ -106,11 +115,21 @@ def in_words_of_session(text: str) -> str:
     return _SCRIPT_OF.sub(r'Run it in Session("\1").', text)
 
 
+def hint_of_session(message: str) -> str:
+    """For an error of the engine that has no hint: what of this package mends it, or ""."""
+    return next((hint for said, hint in _MENDED if said in message), "")
+
+
+def hint_of_keys(file: str) -> str:
+    """For receipts without a key. file: that was looked for."""
+    return f"{file} has none: Receipts(…, makes_key=True) makes one there, or key_file= names another file. So does membrane keys generate, of the command."
+
+
 def _allow(found: re.Match[str]) -> str:
     word = found[1]
     if word.startswith("'"):
         word = word[1:-1].replace("'\\''", "'")
-    end = len(word.rstrip(".,;:"))
+    end = len(word if word.endswith((":.", ":..")) else word.rstrip(".,;:"))  # of a path that is one, or of the sentence
     return f"allow=[{json.dumps(word[:end], ensure_ascii=False)}]{word[end:]}"
 
 

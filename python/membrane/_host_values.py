@@ -25,25 +25,32 @@ def with_article(word: str) -> str:
 
 def to_wire(value: Any, pass_on: Callable[[Any], Any], subject: str) -> Any:
     """What pass_on() makes of the value, after it has been brought into a form that passes where need be. subject: "price() returned", of
-    the NoForm that is raised where there is none."""
+    the NoForm that is raised where there is none, and of the ValueError of a value that is too deep or too long."""
+    try:
+        return _passed(value, pass_on)
+    except _Unknown as unknown:
+        whole, (found, _, advice) = with_article(type(value).__name__), str(unknown).partition(" cannot pass: ")
+        said = found if found == whole else f"{whole} with {found} in it"
+        raise NoForm(f"{subject} {said}, which cannot pass to a program: {_MORE_FORMS if advice == _FORMS else advice}") from None
+    except RecursionError:
+        raise ValueError(f"{subject} a value that cannot pass: it holds itself, or is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"{subject} a value that cannot pass: {error}") from error
+
+
+def _passed(value: Any, pass_on: Callable[[Any], Any]) -> Any:
     try:
         return pass_on(value)
     except TypeError:
-        pass
-    try:
         return pass_on(_plain(value, pass_on))
-    except _Unknown as unknown:
-        found, whole = with_article(type(unknown.value).__name__), with_article(type(value).__name__)
-        said = found if unknown.value is value else f"{whole} with {found} in it"
-        raise NoForm(
-            f"{subject} {said}, which cannot pass to a program: give text, numbers, bytes, times, lists, dicts and sets of these, a dataclass, a "
-            "model of pydantic, or a membrane.Object, whose methods programs call"
-        ) from None
+
+
+_FORMS = "give text, numbers, bytes, times, lists, dicts and sets of these"  # as _values says it
+_MORE_FORMS = f"{_FORMS}, a dataclass, a model of pydantic, or a membrane.Object, whose methods programs call"
 
 
 class _Unknown(Exception):
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    """Says which value has no form, and what to give."""
 
 
 def _plain(value: Any, pass_on: Callable[[Any], Any]) -> Any:
@@ -69,12 +76,12 @@ def _plain(value: Any, pass_on: Callable[[Any], Any]) -> Any:
             return inner(value.model_dump())
         if dataclasses.is_dataclass(value):
             return {each.name: inner(getattr(value, each.name)) for each in dataclasses.fields(value)}
-        if hasattr(value, "tolist") and type(value).__module__.partition(".")[0] == "numpy":
+        if hasattr(value, "tolist") and type(value).__module__.partition(".")[0] == "numpy" and value.dtype.hasobject:
             return inner(value.tolist())
     try:
         pass_on(value)
-    except TypeError:
-        raise _Unknown(value) from None
+    except TypeError as error:
+        raise _Unknown(str(error)) from None
     return value
 
 

@@ -6,7 +6,7 @@ import difflib
 import functools
 import inspect
 import os
-from typing import Any, Callable, Iterable, Mapping, Optional, TypedDict, TypeVar, Union, cast
+from typing import Any, Callable, Iterable, List, Mapping, Optional, TypedDict, TypeVar, Union, cast
 
 from ._agents import Approve, Ask, Complete, Flows, Model, Receipts
 from ._check import TypeCheck
@@ -93,6 +93,46 @@ def only_known(of: str) -> Callable[[F], F]:
         return cast(F, checked)
 
     return decorated
+
+
+WALLS = (
+    "user_namespace", "pid_namespace", "mount_namespace", "net_namespace", "ipc_namespace", "uts_namespace", "cgroup_namespace",
+    "capabilities", "no_new_privileges", "system_calls", "resource_limits", "descriptors", "control_group", "parent_death",
+)  # fmt: skip
+
+
+def check_functions(**given: Any) -> None:
+    """A TypeError where an argument is neither None nor a function."""
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is a function, not {function!r}")
+
+
+def check_seconds(name: str, given: Any) -> None:
+    if given is None:
+        return
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise TypeError(f"{name} is a number of seconds, or None, not {given!r}")
+    if not given >= 0:
+        raise ValueError(f"{name} is a number of seconds from 0 on, or None, not {given!r}")
+
+
+def check_count(name: str, given: Any) -> None:
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+        raise TypeError(f"{name} is a whole number, or None, not {given!r}")
+
+
+def walls_of(accepted_missing_walls: Any) -> List[str]:
+    """The names, each of which is one of WALLS."""
+    is_list = isinstance(accepted_missing_walls, Iterable) and not isinstance(accepted_missing_walls, (bytes, Mapping))
+    names = [accepted_missing_walls] if isinstance(accepted_missing_walls, str) else list(accepted_missing_walls) if is_list else []
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise TypeError(f'accepted_missing_walls are a list of names, as ["user_namespace"], not {accepted_missing_walls!r}')
+    for name in names:
+        if name not in WALLS:
+            near = difflib.get_close_matches(name, WALLS, 1)
+            raise ValueError(f"there is no wall {name!r}{f': did you mean {near[0]}?' if near else '.'} There are {', '.join(WALLS)}.")
+    return names
 
 
 def check_language(of: str, language: Any) -> None:

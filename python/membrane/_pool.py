@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterato
 from . import _telemetry
 from ._embedded import AsyncSession, Session
 from ._errors import BusyError, MembraneError
-from ._options import SessionOptions, check_language, check_names, get_names
+from ._options import SessionOptions, check_count, check_language, check_names, check_seconds, get_names
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -37,11 +37,13 @@ def _stop_threads() -> None:
         thread.join()
 
 
-def _check(language: Any, options: Any) -> None:
+def _check(language: Any, options: Any, **counts: Any) -> None:
     if isinstance(language, int):
         raise TypeError(f"how many sessions stand ready is given by name: size={language}")
     check_language("a pool", language)
-    check_names("a pool", options, ("language", "size", "max_sessions", *get_names(SessionOptions)))
+    for name, given in counts.items():
+        check_count(name, given)
+    check_names("a pool", options, ("language", *counts, *get_names(SessionOptions)))
 
 
 def _start_thread(pool: Pool, asked: "queue.SimpleQueue[object]") -> None:
@@ -65,7 +67,9 @@ class Pool:
     def __init__(
         self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Unpack[SessionOptions]
     ) -> None:
-        _check(language, options)
+        _check(language, options, size=size, max_sessions=max_sessions)
+        for name in ("idle_timeout_s", "lifetime_s"):
+            check_seconds(name, options.get(name))
         if size is None:
             size = _USUAL_SIZE if max_sessions is None else min(_USUAL_SIZE, max_sessions)
         if size < 0 or (max_sessions is not None and max_sessions < 1):
@@ -93,6 +97,7 @@ class Pool:
     def session(self, *, timeout_s: Optional[float] = PATIENCE_S) -> Session:
         """A session that nobody has used, for a `with` block or until its close(). Where max_sessions are in use, waits, in turn;
         after timeout_s a BusyError. None: for as long as it takes."""
+        check_seconds("timeout_s", timeout_s)
         begun_at = time.perf_counter()
         token, future = self._take_place()
         if future is not None:
@@ -280,7 +285,7 @@ class AsyncPool:
     def __init__(
         self, language: str = "python", *, size: Optional[int] = None, max_sessions: Optional[int] = None, **options: Unpack[SessionOptions]
     ) -> None:
-        _check(language, options)
+        _check(language, options, size=size, max_sessions=max_sessions)
         self._words: Dict[str, Any] = dict(language=language, size=size, max_sessions=max_sessions, **options)
         self._pool: Optional[Pool] = None
         self._opening: Optional[asyncio.Lock] = None  # of the loop that is the first to use it
@@ -297,6 +302,7 @@ class AsyncPool:
 
     def session(self, *, timeout_s: Optional[float] = PATIENCE_S) -> _Taken:
         """For `async with`, or awaited; as Pool.session()."""
+        check_seconds("timeout_s", timeout_s)
         return _Taken(lambda: self._session(timeout_s))
 
     async def _session(self, timeout_s: Optional[float]) -> AsyncSession:

@@ -1,6 +1,5 @@
 #include "agents.h"
 
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -32,32 +31,21 @@ nb::tuple tuple_of(const FlowReads& reads) {
   return nb::make_tuple(first, reads.more);
 }
 
-nb::object must_stop_of(Clock::time_point until, const std::atomic<bool>* cancel = nullptr) {
-  // `cancel` is borrowed for the call, at the end of which nothing of _agents.py asks any more.
-  return nb::cpp_function([was_cancelled = RunningTurn::was_cancelled(), until, cancel] {
+// What the function gives for the words and a MustStop.
+nb::object call(const nb::object& function, Clock::time_point until, const std::atomic<bool>* cancel,
+                const auto&... words) {
+  const std::function<bool()> must_stop = [was_cancelled = RunningTurn::was_cancelled(), until, cancel] {
     return was_cancelled() || Clock::now() >= until ||
            (cancel != nullptr && cancel->load(std::memory_order_relaxed));
-  });
+  };
+  nb::object given = call_with_must_stop(function, must_stop, words...);
+  RunningTurn::cancel_if_wanted();
+  return given;
 }
 
 std::chrono::milliseconds bounded(uint64_t timeout_ms) {
   constexpr uint64_t kLongestMs = 1000ull * 60 * 60 * 24 * 365;
   return std::chrono::milliseconds(std::min(timeout_ms, kLongestMs));
-}
-
-// What `act` gives with the GIL held; `failed` where it raises.
-template <typename Value, typename Act>
-Value asked(const char* what, Value failed, Act act) {
-  const nb::gil_scoped_acquire gil;
-  try {
-    Value value = act();
-    RunningTurn::cancel_if_wanted();
-    return value;
-  } catch (nb::python_error& error) {
-    if (!RunningTurn::ends_by(error)) error.discard_as_unraisable(what);
-  } catch (const nb::cast_error&) {  // _agents.py has checked what they give
-  }
-  return failed;
 }
 
 std::unexpected<Failure> failed(std::string code, std::string message) {
@@ -72,7 +60,7 @@ Expected<Value> answered(const char* what, const nb::object& function, uint64_t 
                [&]() -> Expected<Value> {
                  const auto until = Clock::now() + bounded(timeout_ms);
                  const auto said = nb::cast<nb::tuple>(
-                     function(words..., static_cast<double>(timeout_ms) / 1000, must_stop_of(until)));
+                     call(function, until, nullptr, words..., static_cast<double>(timeout_ms) / 1000));
                  const auto code = nb::cast<std::string>(said[0]);
                  if (!code.empty()) return failed(code, nb::cast<std::string>(said[1]));
                  return make(nb::object(said[2]));
@@ -84,10 +72,9 @@ Approve approve_of(std::shared_ptr<Callable> held) {
   return [held](const EgressQuestion& question) {
     return asked("the approve of a session", Approval::kNobody, [&] {
       const std::chrono::duration<double> left = question.until - Clock::now();
-      const nb::object said =
-          held->get()(text_of(question.function), text_of(question.target), question.bytes,
-                      tuple_of(question.private_reads), tuple_of(question.untrusted_reads),
-                      std::max(left.count(), 0.0), must_stop_of(question.until, question.cancel));
+      const nb::object said = call(held->get(), question.until, question.cancel, text_of(question.function),
+                                   text_of(question.target), question.bytes, tuple_of(question.private_reads),
+                                   tuple_of(question.untrusted_reads), std::max(left.count(), 0.0));
       return static_cast<Approval>(nb::cast<int>(said));
     });
   };
@@ -127,6 +114,10 @@ Ask ask_of(std::shared_ptr<Callable> held) {
 
 }  // namespace
 
+nb::tuple words_of(const Failure& failure) {
+  return nb::make_tuple(failure.code, failure.message, failure.hint, failure.traceback);
+}
+
 void add_agents(const nb::dict& words, SessionOptions& options) {
   const auto held = [&](const char* name) { return hold(nb::borrow(words[name])); };
   options.approve = approve_of(held("approve"));
@@ -151,7 +142,7 @@ void define_agents(nb::module_& module, Receipts (*open)(std::string, ReceiptsOp
       .def_prop_ro("problem", [](const Receipts& receipts) -> nb::object {
         const auto problem = receipts.problem();
         if (!problem) return nb::none();
-        return nb::make_tuple(problem->code, problem->message, problem->hint, problem->traceback);
+        return words_of(*problem);
       });
 }
 

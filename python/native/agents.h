@@ -8,6 +8,9 @@
 
 namespace membrane::python {
 
+// (code, message, hint, traceback)
+nanobind::tuple words_of(const Failure& failure);
+
 // With the GIL. Its functions do not raise, but for KeyboardInterrupt; what they raise all the same is told by sys.unraisablehook.
 void add_agents(const nanobind::dict& words, SessionOptions& options);
 

@@ -29,16 +29,12 @@ using membrane::python::call_with_must_stop;
 using membrane::python::hold;
 using membrane::python::MustStop;
 using membrane::python::RunningTurn;
+using membrane::python::words_of;
 
 // What membrane/_embedded.py raises as a MembraneError.
 struct Failed {
   membrane::Failure failure;
 };
-
-// (code, message, hint, traceback)
-nb::tuple words_of(const membrane::Failure& failure) {
-  return nb::make_tuple(failure.code, failure.message, failure.hint, failure.traceback);
-}
 
 template <typename T>
 T value_or_throw(membrane::Expected<T> expected) {

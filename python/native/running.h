@@ -117,4 +117,17 @@ class RunningTurn {
   std::optional<nanobind::python_error> interrupt_;
 };
 
+// What `act`, which asks code of Python's, gives with the GIL held; `failed` where it raises.
+template <typename Value, typename Act>
+Value asked(const char* what, Value failed, Act act) {
+  const nanobind::gil_scoped_acquire gil;
+  try {
+    return act();
+  } catch (nanobind::python_error& error) {
+    if (!RunningTurn::ends_by(error)) error.discard_as_unraisable(what);
+  } catch (const nanobind::cast_error&) {  // _sources.py and _agents.py have checked what they give
+  }
+  return failed;
+}
+
 }  // namespace membrane::python

@@ -15,19 +15,6 @@ namespace nb = nanobind;
 namespace membrane::python {
 namespace {
 
-// What `act` gives with the GIL held; `failed` where it raises.
-template <typename Act, typename Value>
-Value asked(const char* what, Value failed, Act act) {
-  const nb::gil_scoped_acquire gil;
-  try {
-    return act();
-  } catch (nb::python_error& error) {
-    if (!RunningTurn::ends_by(error)) error.discard_as_unraisable(what);
-  } catch (const nb::cast_error&) {  // _sources.py has checked what they give
-  }
-  return failed;
-}
-
 SessionClock clock_of(const nb::dict& words) {
   const auto kind = static_cast<SessionClock::Kind>(nb::cast<int>(words["clock"]));
   if (kind != SessionClock::Kind::kAsked)

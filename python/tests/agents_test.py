@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 import warnings
 import weakref
 from pathlib import Path
@@ -286,6 +287,28 @@ class AModel(unittest.TestCase):
                 session(**wrong)
 
 
+class Hints(unittest.TestCase):
+    def test_name_what_is_wrong_in_an_answer(self):
+        for answer, said in ((ModelAnswer(5), "a ModelAnswer with text=5"), (ModelAnswer("x", tokens_out=-1), "with tokens_out=-1")):
+            with self.assertWarnsRegex(RuntimeWarning, said), session(model=lambda request: answer) as of:
+                self.assertIn(said, of.run(SEND).error.message)
+
+    def test_say_what_to_give_the_session(self):
+        policy = {"ai": {"embed": True}, "ask": True}
+        for code, given, said in (
+            (SEND, {"policy": None}, 'allow=["ai"], with model='),
+            (ASK, {"policy": None, "ask": lambda question, timeout_s: ""}, 'allow=["ask"], with ask='),
+            (SEND, {"policy": policy}, "model=, a function"),
+            ("membrane.ai.embed('x')", {"policy": policy, "model": echo}, "model=Model(complete=…, embed=…)"),
+            (ASK, {"policy": policy}, "ask=, a function"),
+        ):
+            with Session("js", **given) as of:
+                self.assertIn(said, of.run(code).error.hint)
+        with session(model=echo) as of:
+            of.run(READ).check()
+            self.assertIn("approve=, a function", of.run(SEND).error.hint)
+
+
 class APerson(unittest.TestCase):
     def test_one_answers(self):
         heard = []
@@ -395,7 +418,11 @@ class OfReceipts(unittest.TestCase):
     def test_none_are_opened_without_a_key(self):
         with self.assertRaises(MembraneError) as caught:
             Receipts(self.folder / "receipts", key_file=self.key_file)
-        self.assertTrue(caught.exception.code == "not_found" and caught.exception.hint)
+        self.assertEqual(caught.exception.code, "not_found")
+        for said in ("makes_key=True", "key_file=", str(self.key_file)):
+            self.assertIn(said, str(caught.exception))
+        with unittest.mock.patch.dict("os.environ", {"XDG_CONFIG_HOME": str(self.folder)}), self.assertRaisesRegex(MembraneError, "receipt-keys.json"):
+            Receipts(self.folder / "receipts")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,14 @@ the machine lacks a wall."""
 
 import asyncio
 import datetime
+import importlib.util
+import pathlib
 import unittest
 
 import membrane
 from membrane import LATER, AsyncSession, Call, MembraneError, Object, Pool, Session, load
+
+numpy, pandas = (importlib.import_module(name) if importlib.util.find_spec(name) else None for name in ("numpy", "pandas"))
 
 
 def setUpModule():
@@ -118,6 +122,92 @@ class Inputs(unittest.TestCase):
         self.assertEqual(large.outcome, "invalid")
         self.assertIn("bytes, and may have", str(large.error))
         self.assertEqual(session.run("1 + 1").text, "2")
+
+    def test_values_that_are_too_deep_or_long_are_named(self):
+        session = self.session(functions={"give": lambda: cyclic})
+        cyclic, deep, wide = [], 1, ()
+        cyclic.append(cyclic)
+        for _ in range(500):
+            deep = [deep]
+        for _ in range(101):
+            wide = (wide,)
+        said = "the input x is a value that cannot pass: it holds itself, or is nested"
+        for value in (cyclic, {"a": [1, cyclic]}, [pathlib.Path("/"), cyclic], deep, deep[0][0], wide):
+            with self.assertRaisesRegex(ValueError, said):
+                session.run("x", inputs={"x": value})
+        with self.assertRaisesRegex(ValueError, "the input x is a value that cannot pass: Exceeds the limit"):
+            session.run("x", inputs={"x": [10**5000]})
+        with self.assertRaisesRegex(ValueError, "the input x is a value with half of a surrogate pair"):
+            session.run("x", inputs={"x": ["\udc80"]})
+        self.assertIn("give() returned a value that cannot pass: it holds itself", str(session.run("give()").error))
+        deepest = 1
+        for _ in range(199):
+            deepest = [deepest]
+        self.assertTrue(session.run("x", inputs={"x": deepest}).ok)
+
+    def test_objects_of_turns_are_given_again(self):
+        class Account:
+            def __init__(self, balance):
+                self.balance = balance
+
+        def account(balance):
+            return Object(Account(balance), attributes=["balance"])
+
+        session = self.session(inputs={"first": account(1)}, functions={"made": lambda: account(100)})
+        session.check("seen", inputs={"seen": account(0)})
+        self.assertTrue(session.run("other = made()").ok)
+        self.assertTrue(session.run("late", inputs={"late": account(2)}).ok)
+        blob = session.dump()
+        balances = "[first.balance, late.balance]"
+        with load(blob, inputs={"first": account(3), "late": account(4)}, isolated=self.isolated) as again:
+            self.assertEqual(again.run(balances).text, "[3, 4]")
+            self.assertIn("was dumped in", str(again.run("other.balance").error))
+            self.assertTrue(again.run("later", inputs={"later": account(5)}).ok)
+            blob_of_again = again.dump()
+        given = {name: account(number) for number, name in enumerate(("first", "late", "later"), 6)}
+        with load(blob_of_again, inputs=given, isolated=self.isolated) as again:
+            self.assertEqual(again.run(f"{balances} + [later.balance]").text, "[6, 7, 8]")
+        with load(blob, inputs={"first": account(3)}, isolated=self.isolated) as again:
+            self.assertIn("of the session or of a turn", str(again.run("late.balance").error))
+        with self.assertRaisesRegex(ValueError, "the Objects Account, Account, Account, and the session's had Account, Account: "):
+            load(blob, inputs=given)
+
+    def test_a_time_that_is_none(self):
+        class NaT(datetime.datetime):  # as that of pandas, which is no time and is not like itself
+            def __eq__(self, other):
+                return False
+
+            def isoformat(self):
+                return "NaT"
+
+        session = self.session(functions={"give": lambda: [nat]})
+        nat = NaT(1970, 1, 1)
+        self.assertEqual(session.run("x, give()", inputs={"x": [{"at": nat}]}).text, "([{'at': None}], [None])")
+
+    def test_sets_in_sets(self):
+        heard = []
+        session = self.session(functions={"hear": heard.append})
+        value = {frozenset({1}), (frozenset({2}), 3)}
+        self.assertTrue(session.run("hear({frozenset({1}), (frozenset({2}), 3)}); hear({frozenset({1}): 2})").ok)
+        self.assertEqual(heard, [value, {frozenset({1}): 2}])
+
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_of_numpy(self):
+        session = self.session()
+        times = numpy.array(["2026-01-01", "NaT"], dtype="datetime64[ns]")
+        self.assertEqual(session.run("x", inputs={"x": times}).text, "[datetime.datetime(2026, 1, 1, 0, 0), None]")
+        self.assertEqual(session.run("x", inputs={"x": times[0]}).text, "datetime.datetime(2026, 1, 1, 0, 0)")
+        self.assertEqual(session.run("x", inputs={"x": numpy.timedelta64(5000, "ns")}).text, "datetime.timedelta(microseconds=5)")
+        for value, said in ((times + numpy.timedelta64(1, "ns"), "finer than a microsecond"), (numpy.datetime64("99999"), "out of the range"),
+                            ({"a": numpy.longdouble("1.1")}, "a dict with a longdouble in it"), (numpy.array([1j]), "with a complex in it")):  # fmt: skip
+            with self.assertRaisesRegex(TypeError, f"the input x is .*{said}"):
+                session.run("x", inputs={"x": value})
+
+    @unittest.skipIf(pandas is None, "pandas is not installed")
+    def test_of_pandas(self):
+        rows = pandas.DataFrame({"at": pandas.to_datetime(["2026-01-01", None]), "n": pandas.array([1, None])}).to_dict("records")
+        text = self.session().run("x", inputs={"x": rows}).text
+        self.assertEqual(text, "[{'at': datetime.datetime(2026, 1, 1, 0, 0), 'n': 1}, {'at': None, 'n': None}]")
 
     def test_a_script_has_none(self):
         session = self.session()

@@ -35,7 +35,7 @@ class Package(unittest.TestCase):
         venv = cls.folder / "venv"
         for words in ([sys.executable, "-m", "venv", venv],
                       [venv / "bin/pip", "install", "-q", f"{PYTHON}[check,opentelemetry]", "-C", f"cmake.define.membrane_DIR={BUILD}"],
-                      [venv / "bin/pip", "install", "-q", "opentelemetry-sdk", "ipython", "mypy"]):
+                      [venv / "bin/pip", "install", "-q", "opentelemetry-sdk", "ipython", "mypy", "numpy", "pandas"]):
             done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
             if done.returncode != 0 and "_native" not in done.stderr:
                 raise unittest.SkipTest(f"pip could not bring what the package needs: {done.stderr[-400:]}")

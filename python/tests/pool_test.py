@@ -50,6 +50,16 @@ class Pools(unittest.TestCase):
         with Pool(max_sessions=2) as pool:
             self.assertEqual(pool.size, 2)
 
+    def test_wrong_arguments_are_named(self):
+        for error, said, arguments in (
+            (TypeError, "size is a whole number", {"size": "4"}), (TypeError, "max_sessions is a whole number", {"max_sessions": "4"}),
+            (TypeError, "idle_timeout_s is a number", {"idle_timeout_s": "5"}), (ValueError, "lifetime_s is a number", {"lifetime_s": -1}),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(error, said):
+                Pool(**arguments)
+        with Pool(size=0) as pool, self.assertRaisesRegex(TypeError, "timeout_s is a number"):
+            pool.session(timeout_s="5")
+
     def test_waiting_ends_by_itself(self):
         for kind in (Pool, AsyncPool):
             self.assertEqual(inspect.signature(kind.session).parameters["timeout_s"].default, 30)

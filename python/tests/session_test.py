@@ -854,6 +854,50 @@ class Waiting(unittest.TestCase):
         with self.assertRaisesRegex(MembraneError, "inputs="):
             load(waiting)
 
+    def test_wrong_arguments_are_named(self):
+        for error, said, arguments in (
+            (TypeError, "functions are a list", {"functions": 5}), (TypeError, "functions has functions, not 5", {"functions": [5]}),
+            (TypeError, "give a dict of names", {"functions": [lambda: 1]}), (TypeError, "f is a function", {"functions": {"f": 5}}),
+            (TypeError, "of the module m are a list", {"modules": {"m": 5}}), (TypeError, "modules are a dict", {"modules": 5}),
+            (TypeError, "limits are a dict", {"limits": 5}), (TypeError, "allow is a list", {"allow": 5}),
+            (TypeError, "gate is a function, not 5", {"gate": 5}), (TypeError, "on_stdout is a function", {"on_stdout": 5}),
+            (TypeError, "on_stderr is a function", {"on_stderr": 5}), (TypeError, "idle_timeout_s is a number", {"idle_timeout_s": "5"}),
+            (ValueError, "from 0 on", {"lifetime_s": -1}), (ValueError, "no wall 'x'. There are", {"accepted_missing_walls": ["x"]}),
+            (ValueError, "did you mean user_namespace", {"accepted_missing_walls": "user_namespaces"}),
+            (TypeError, "list of names", {"accepted_missing_walls": 5}),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(error, said, msg=arguments):
+                Session(**arguments)
+        with Session() as session:
+            for act, said in ((session.run, "did you mean inputs"), (session.start, "did you mean inputs"), (session.check, "did you mean inputs")):
+                with self.assertRaisesRegex(TypeError, said):
+                    act("1", input={})
+
+    def test_names_that_are_keywords(self):
+        for kind, given in (("input", {"inputs": {"class": 1}}), ("function", {"functions": {"class": len}}), ("module", {"modules": {"class": [len]}}),
+                            ("function", {"modules": {"shop": {"class": len}}})):  # fmt: skip
+            with self.assertRaisesRegex(MembraneError, f"the {kind} class has the name of a keyword"):
+                Session(**given)
+        with self.assertWarnsRegex(RuntimeWarning, "the module os hides Python's own"), Session(modules={"os": {"f": lambda: 1}}):
+            pass
+
+    def test_a_file_that_a_function_of_the_embedder_misses(self):
+        def read():
+            return open("/nowhere/of/mine").read()
+
+        with Session(functions=[read]) as session:
+            self.assertEqual(session.run("read()").error.hint, "")
+            self.assertIn("granted", session.run("open('/nowhere/of/mine')").error.hint)
+
+    def test_hints_of_grants_and_calls(self):
+        with self.assertRaises(MembraneError) as caught:
+            Session(allow=["fs:reed:."])
+        self.assertIn('write allow=["fs:read:."]', caught.exception.hint)
+        with Session(functions={"late": LATER}) as session:
+            call = session.start("late()")
+            call.resume(1)
+            self.assertIn("start() begins one", call.resume(1).error.hint)
+
     def test_heads_of_bytes_that_tell_of_objects(self):
         import json
 
@@ -861,7 +905,8 @@ class Waiting(unittest.TestCase):
             content = session.dump()
         at = content.index(b"}}") + 2
         for objects in (None, [], {"count": "x"}, {"count": -1, "inputs": []}, {"count": 1 << 90, "inputs": []}, {"count": 0, "inputs": 5},
-                        {"count": True, "inputs": [{}]}):
+                        {"count": True, "inputs": [{}]}, {"count": 2, "inputs": ["A"], "numbers": [[]]}, {"count": 2, "inputs": ["A"], "numbers": [3]},
+                        {"count": 2, "inputs": ["A"], "numbers": 5}, {"count": 2, "inputs": ["A", "A"], "numbers": [1, 1]}):
             head = json.dumps({"language": "python", "objects": objects}).encode()
             with load(b"MEMBPY1\n" + len(head).to_bytes(4, "little") + head + content[at:]) as session:
                 self.assertEqual(session.run("1").text, "1")

@@ -1,7 +1,10 @@
 // How values are shown: the console's formats, as JavaScript programs know them from servers.
 // First of the files that make the prelude; each adds to one object, which session.js takes away.
-globalThis.__membrane = (() => {
+globalThis.__membrane = ((globalThis) => {
   "use strict";
+  // Of the language's own, also where a program has put something else under their names.
+  const { Array, ArrayBuffer, BigInt, Boolean, Date, Error, Function, JSON, Map, Math, Number, Object, Promise } = globalThis;
+  const { RangeError, RegExp, Set, String, Symbol, Uint8Array } = globalThis;
 
   const kWidth = 80;
   const kMaxItems = 100;
@@ -527,4 +530,4 @@ globalThis.__membrane = (() => {
 
   const kinds = { isBuffer, isDate, isMap, isSet };
   return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, sourceOf, stackOf, table };
-})();
+})(globalThis);

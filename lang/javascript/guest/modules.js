@@ -2,8 +2,11 @@
 //
 //   resolve(base, name) ─▶ "node:path" or "/app/node_modules/x/index.js" ─▶ load(): its source as an ES module
 //                                                                      └─▶ require(): a Module, run once
-(() => {
+((globalThis) => {
   "use strict";
+  // Of the language's own, also where a program has put something else under their names.
+  const { Array, Boolean, Error, JSON, Map, Object, Proxy, ReferenceError, Reflect, Set, Symbol, SyntaxError, TypeError } = globalThis;
+  const { WeakMap } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, factories, isModule, request } = shared;
   const evaluate = globalThis.__membrane_evaluate;
@@ -780,4 +783,4 @@
     cache,
     foldersFrom,
   });
-})();
+})(globalThis);

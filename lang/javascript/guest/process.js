@@ -1,6 +1,8 @@
 // process, as programs expect it. session.js decides what ends a turn, and when a new one begins.
-(() => {
+((globalThis) => {
   "use strict";
+  // Of the language's own, also where a program has put something else under their names.
+  const { BigInt, Error, Math, Number, Object, Set, Symbol, Uint8Array } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, globals } = shared;
 
@@ -265,4 +267,4 @@
       },
     };
   };
-})();
+})(globalThis);

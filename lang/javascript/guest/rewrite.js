@@ -1,7 +1,9 @@
 // A cell's text made ready to run: what it declares stays for the cells behind it, and may be declared again; imports
 // become calls. Only words are replaced, lines stay where they were.
-(() => {
+((globalThis) => {
   "use strict";
+  // Of the language's own, also where a program has put something else under their names.
+  const { Math, Object, Set } = globalThis;
   const shared = globalThis.__membrane;
 
   // After these a slash begins a regular expression, and a class or function is a value.
@@ -263,4 +265,4 @@
   }
 
   Object.assign(shared, { isModule, rewrite, scriptHead: kScriptHead, tokensOf });
-})();
+})(globalThis);

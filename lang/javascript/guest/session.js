@@ -1,7 +1,9 @@
 // Console, timers, and the code interpreter: the last of the prelude's files. Its value is what the host calls: begin,
 // settle, fail, rejected and step; a turn is told of by {"session":"next"} and {"session":"result",…}, as in Python.
-(() => {
+((globalThis) => {
   "use strict";
+  // Of the language's own, also where a program has put something else under their names.
+  const { Error, JSON, Map, Math, Number, Object, Reflect, Set, Symbol, TypeError, Uint8Array, Uint32Array, parseInt } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, format, globals, inspect, isAlwaysModule, isModule, membrane, rewrite, scriptHead, stackOf, table } = shared;
   const { toBase64 } = shared;
@@ -488,4 +490,4 @@
       return false;  // an unreadable package.json is ignored
     }
   }
-})();
+})(globalThis);
