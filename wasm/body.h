@@ -29,14 +29,6 @@ struct BlockType {
   uint32_t index = 0;
 };
 
-struct Module;
-// What a block takes from the stack and leaves there. Lives as long as the module.
-struct BlockSignature {
-  std::span<const ValType> params, results;
-};
-// The type's index, when it has one, is in the module.
-BlockSignature signature_of(const Module& module, const BlockType& type);
-
 // One decoded instruction. Only the fields of its Immediate kind mean anything.
 struct Instruction {
   Opcode op = Opcode::kNop;

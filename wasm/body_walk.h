@@ -54,6 +54,7 @@
 #include <span>
 #include <vector>
 
+#include "wasm/block_signature.h"
 #include "wasm/body.h"
 #include "wasm/decoded_body.h"
 #include "wasm/module.h"

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/inline_vector.h"
+#include "wasm/block_signature.h"
 #include "wasm/body.h"
 #include "wasm/decoded_body.h"
 #include "wasm/module.h"
@@ -118,6 +119,10 @@ class CodeValidator {
   bool finish(const BodyReader& reader);
   bool fail_malformed(const BodyReader& reader);
   bool special(const Instruction& in);
+  // Nearly every access of memory. Of the others, check_immediate() has the reason.
+  [[nodiscard]] bool is_plain_access(const Instruction& in, uint8_t limit) const {
+    return in.index < plain_memories_ && in.align <= limit && in.mem_offset <= UINT32_MAX;
+  }
   bool check_immediate(const Instruction& in, uint8_t limit);
   bool addressed(const Instruction& in);
   bool check_constant(const Instruction& in);
@@ -228,6 +233,7 @@ class CodeValidator {
   Report& report_;
   TypeRelations relations_;
   bool has_wide_addresses_ = false;  // a memory or table with 64-bit addresses
+  uint32_t plain_memories_ = 0;      // so many from the first on, unless has_wide_addresses_
   uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
   InlineVector<Frame, 12> frames_;

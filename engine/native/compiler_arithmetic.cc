@@ -5,11 +5,11 @@ namespace membrane::engine::native {
 
 // -- integers ----------------------------------------------------------------------------------------
 
-std::optional<Mem> Compiler::Parts::memory_of(const Value& v) const {
+Mem Compiler::Parts::memory_of(const Value& v) const {
   if (v.kind == Value::Kind::kSlot) return slot(v.slot);
   if (v.kind == Value::Kind::kLocal && locals[v.local()].pin == kUnpinned)
     return slot(locals[v.local()].slot);
-  return std::nullopt;
+  return {};
 }
 
 Compiler::Parts::Operands Compiler::Parts::take_operands(Width w, bool commutes) {
@@ -50,7 +50,7 @@ void Compiler::Parts::alu(Alu op, Width w) {
   } else {
     if (o.to != o.from) a.mov(w, o.to, o.from);
     if (o.is_constant) a.op(op, w, o.to, o.constant);
-    else if (o.memory) a.op(op, w, o.to, *o.memory);
+    else if (o.memory) a.op(op, w, o.to, o.memory);
     else a.op(op, w, o.to, o.other);
   }
   give_result(o);
@@ -62,7 +62,7 @@ void Compiler::Parts::multiply(Width w) {
     a.imul(w, o.to, o.from, o.constant);
   } else {
     if (o.to != o.from) a.mov(w, o.to, o.from);
-    if (o.memory) a.imul(w, o.to, *o.memory);
+    if (o.memory) a.imul(w, o.to, o.memory);
     else a.imul(w, o.to, o.other);
   }
   give_result(o);
@@ -184,8 +184,8 @@ void Compiler::Parts::compare(Width w, Cond c) {
     if (constant == 0 && (c == Cond::kE || c == Cond::kNE || c == Cond::kL || c == Cond::kGE))
       a.test(w, r, r);
     else a.op(Alu::kCmp, w, r, constant);
-  } else if (const std::optional<Mem> memory = memory_of(second)) {
-    a.op(Alu::kCmp, w, register_of(first), *memory);
+  } else if (const Mem memory = memory_of(second)) {
+    a.op(Alu::kCmp, w, register_of(first), memory);
   } else {
     const Reg r = register_of(second);
     a.op(Alu::kCmp, w, register_of(first), r);
@@ -214,11 +214,11 @@ void Compiler::Parts::float_binary(Float o, bool is_f32) {
   const bool commutes = o == Float::kAdd || o == Float::kMul;
   if (commutes && !is_operand_register(first) && is_operand_register(second)) std::swap(first, second);
   if (commutes && memory_of(first) && !memory_of(second)) std::swap(first, second);
-  const std::optional<Mem> memory = memory_of(second);
+  const Mem memory = memory_of(second);
   if (!memory) real_of(second);
   const Xmm from = real_of(first);
   const Xmm to = destination_real(first);
-  if (memory) a.fop(o, kind_of(is_f32), to, from, *memory);
+  if (memory) a.fop(o, kind_of(is_f32), to, from, memory);
   else a.fop(o, kind_of(is_f32), to, from, real_of(second));
   release_unless(second, to);
   release_unless(first, to);
@@ -293,8 +293,8 @@ void Compiler::Parts::float_compare(Opcode op, bool is_f32) {
   const bool less = is(Opcode::kF32Lt, Opcode::kF64Lt) || is(Opcode::kF32Le, Opcode::kF64Le);
   if (less) std::swap(first, second);
   const bool or_equal = is(Opcode::kF32Le, Opcode::kF64Le) || is(Opcode::kF32Ge, Opcode::kF64Ge);
-  if (const std::optional<Mem> memory = memory_of(second)) {
-    a.fcompare(kind_of(is_f32), real_of(first), *memory);
+  if (const Mem memory = memory_of(second)) {
+    a.fcompare(kind_of(is_f32), real_of(first), memory);
   } else {
     const Xmm y = real_of(second);
     a.fcompare(kind_of(is_f32), real_of(first), y);

@@ -17,7 +17,7 @@ void Compiler::Parts::call(uint32_t callee) {
     } else if (callee == index) {
       a.patch(a.call(), entry);
     } else if (batch != nullptr) {
-      batch->push_back({a.call(), callee});
+      batch->emplace_back(a.call(), callee);
     } else {
       a.mov(Width::k64, rax, STATE(functions));
       a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(callee * sizeof(FunctionCode)));
@@ -105,7 +105,7 @@ void Compiler::Parts::return_call(uint32_t callee) {
   if (callee == index) {
     a.jmp(entry);
   } else if (batch != nullptr) {
-    batch->push_back({a.jmp(), callee});
+    batch->emplace_back(a.jmp(), callee);
   } else {
     a.mov(Width::k64, rax, STATE(functions));
     a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(callee * sizeof(FunctionCode)));
@@ -122,7 +122,7 @@ void Compiler::Parts::check_frame_of(uint32_t callee) {
   const Reg end = alloc();
   if (is_later) {
     a.lea(Width::k64, end, {kFrame, INT32_MAX});
-    if (batch != nullptr) batch->push_back({a.here(), callee, BatchCall::Wanted::kFrameBytes});
+    if (batch != nullptr) batch->emplace_back(a.here(), callee, BatchCall::Wanted::kFrameBytes);
     else a.put32(a.here() - 4, static_cast<uint32_t>(slots * sizeof(uint64_t)));
   } else {
     a.lea(Width::k64, end, slot(slots));
@@ -213,13 +213,9 @@ bool Compiler::Parts::move_arguments_at_once(size_t first) {
 void Compiler::Parts::prologue() {
   a.lea(Width::k64, rcx, {kFrame, static_cast<int32_t>(code->frame_slots * 8)});
   a.op(Alu::kCmp, Width::k64, rcx, STATE(stack_end));
-  Stub stub;
-  stub.kind = Stub::Kind::kOverflow;
-  stub.from = a.jcc(Cond::kA);
-  stubs.push_back(stub);
+  add_stub(Stub::Kind::kOverflow).from = a.jcc(Cond::kA);
   a.op(Alu::kCmp, Width::k64, rsp, STATE(depth_end));
-  stub.from = a.jcc(Cond::kB);
-  stubs.push_back(stub);
+  add_stub(Stub::Kind::kOverflow).from = a.jcc(Cond::kB);
   clear_locals();
 }
 

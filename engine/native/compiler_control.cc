@@ -209,7 +209,7 @@ void Compiler::Parts::write_return() {
       if (v.kind == Value::Kind::kConstant) {
         a.mov_imm(rax, v.constant);
       } else if (const auto memory = memory_of(v)) {
-        a.mov(Width::k64, rax, *memory);
+        a.mov(Width::k64, rax, memory);
       } else {
         const Reg r = register_of(v);
         if (r != rax) a.mov(Width::k64, rax, r);

@@ -218,7 +218,7 @@ void Compiler::Parts::local_set(uint32_t index_of_local, bool keep) {
   } else {
     const auto to = static_cast<Reg>(pin.number);
     if (const auto memory = memory_of(v)) {
-      a.mov(Width::k64, to, *memory);
+      a.mov(Width::k64, to, memory);
     } else if (v.kind == Value::Kind::kConstant) {
       a.mov_imm(to, v.constant);
     } else if (v.kind == Value::Kind::kFlags) {

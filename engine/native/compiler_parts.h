@@ -108,7 +108,7 @@ struct Label : wasm::BlockLabel {
 
 // Code off the hot path, written after the function's end.
 struct Stub {
-  enum class Kind : uint8_t { kFuel, kTrap, kOverflow, kCanonical, kCanonicalLanes } kind{};
+  enum class Kind : uint8_t { kTrap, kOverflow, kCanonical, kCanonicalLanes } kind{};
   TrapKind trap{};
   bool is_f32 = false;
   uint8_t number = 0;
@@ -181,6 +181,7 @@ struct Compiler::Parts {
   };
   std::vector<Landing> landings;
   std::vector<Stub> stubs;
+  std::vector<Patch> fuel_stubs;  // of each charge: its branch to a stub
   std::vector<Constant> constants;  // vectors that are written after the code
   struct ConstantUse {
     Patch at;
@@ -367,12 +368,9 @@ struct Compiler::Parts {
   // The charge is written before the first instruction that costs something; those before do nothing.
   void begin_cost() {
     if (!kMetered) return;
-    charge = a.sub_imm32(kFuelLeft);
-    Stub stub = stub_here(Stub::Kind::kFuel);
-    stub.from = a.jcc(Cond::kL);
-    stub.back = a.here();
-    stub.offset = walk.segment_offset();
-    stubs.push_back(stub);
+    const Assembler::ChargePatches written = a.charge(kFuelLeft);
+    charge = written.constant;
+    fuel_stubs.push_back(written.branch);
     if (!is_watched) return;
     const uint32_t pc = charge - Charge::kSubtractBytes - entry;
     const auto note = [&](Watch& w) {
@@ -384,8 +382,9 @@ struct Compiler::Parts {
     by_offset.each_at(walk.segment_offset(), note);
     by_pc.each_at(pc, note);
   }
-  Stub stub_here(Stub::Kind kind) const {
-    Stub stub;
+  // Of the instruction at hand; filled in its place.
+  Stub& add_stub(Stub::Kind kind) {
+    Stub& stub = stubs.emplace_back();
     stub.kind = kind;
     stub.offset = walk.offset();
     stub.cost_to_here = walk.cost();
@@ -459,14 +458,14 @@ struct Compiler::Parts {
     out = static_cast<int32_t>(value);
     return value == out;
   }
-  std::optional<Mem> memory_of(const Value& v) const;
+  Mem memory_of(const Value& v) const;
 
   // The operands of an operation whose second one may be a constant or in memory, and where its result goes.
   struct Operands {
     Value first, second;
     bool is_constant = false;
     int32_t constant = 0;
-    std::optional<Mem> memory;
+    Mem memory;
     Reg from = rax, other = rax;  // the registers of the first, and of a second that is neither
     Reg to = rax;
   };

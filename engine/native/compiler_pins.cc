@@ -16,7 +16,7 @@ bool Compiler::Parts::prepare(uint32_t function_index, const wasm::LocalUses* us
   const auto add = [this](ValType t, uint32_t count) {
     if (locals.size() + count > kMaxLocals) return false;
     for (uint32_t i = 0; i < count; ++i, locals_end += wasm::slots_of(t))
-      locals.push_back({static_cast<uint16_t>(locals_end), kUnpinned, bank_of(t), t == ValType::kF32});
+      locals.emplace_back(static_cast<uint16_t>(locals_end), kUnpinned, bank_of(t), t == ValType::kF32);
     return true;
   };
   for (const ValType t : type->params)
@@ -26,6 +26,7 @@ bool Compiler::Parts::prepare(uint32_t function_index, const wasm::LocalUses* us
     if (!add(run.type, run.count)) return false;
   }
   stubs.clear();
+  fuel_stubs.clear();
   constants.clear();
   constant_uses.clear();
   catches.boundaries.clear();

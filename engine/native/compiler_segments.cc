@@ -63,10 +63,9 @@ void Compiler::Parts::note_location(Watch& w, Location l, Bank bank, uint64_t va
 }
 
 void Compiler::Parts::trap_if(Cond c, TrapKind kind) {
-  Stub stub = stub_here(Stub::Kind::kTrap);
+  Stub& stub = add_stub(Stub::Kind::kTrap);
   stub.trap = kind;
   stub.from = a.jcc(c);
-  stubs.push_back(stub);
 }
 
 void Compiler::Parts::trap(TrapKind kind) {
@@ -76,14 +75,16 @@ void Compiler::Parts::trap(TrapKind kind) {
 }
 
 void Compiler::Parts::write_stubs() {
+  for (const Patch behind : fuel_stubs) {
+    a.ensure(Assembler::kRoom);
+    a.patch_here(behind);
+    a.call(STATE(exit_fuel));
+    a.u32(behind - a.here());  // see Charge
+  }
   for (const Stub& s : stubs) {
     a.ensure(Assembler::kRoom);
     a.patch_here(s.from);
     switch (s.kind) {
-      case Stub::Kind::kFuel:
-        a.call(STATE(exit_fuel));
-        a.jmp(s.back);
-        break;
       case Stub::Kind::kOverflow: a.call(STATE(exit_overflow)); break;
       case Stub::Kind::kCanonical:
         a.fload(kind_of(s.is_f32), s.number,

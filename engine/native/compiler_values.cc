@@ -122,12 +122,11 @@ void Compiler::Parts::make_canonical(Xmm x, bool is_f32, Bank bank) {
   } else {
     a.fcompare(kind_of(is_f32), x, x);
   }
-  Stub stub = stub_here(is_vector ? Stub::Kind::kCanonicalLanes : Stub::Kind::kCanonical);
+  Stub& stub = add_stub(is_vector ? Stub::Kind::kCanonicalLanes : Stub::Kind::kCanonical);
   stub.from = a.jcc(is_vector ? Cond::kNE : Cond::kP);
   stub.back = a.here();
   stub.number = x;
   stub.is_f32 = is_f32;
-  stubs.push_back(stub);
 }
 
 void Compiler::Parts::make_pin_canonical(uint32_t pin) {

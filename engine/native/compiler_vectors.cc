@@ -58,11 +58,11 @@ void Compiler::Parts::vector_operation(const VectorCode& row) {
   if (row.form == Form::kSwapped) std::swap(x, y);
   const bool better = memory_of(x) ? !memory_of(y) : !is_operand_register(x) && is_operand_register(y);
   if (row.form == Form::kCommutes && better) std::swap(x, y);
-  const std::optional<Mem> memory = memory_of(y);
+  const Mem memory = memory_of(y);
   if (!memory) vector_of(y, row.reads);
   const Xmm from = vector_of(x, row.reads);
   const Xmm to = destination_real(x, Bank::kVector);
-  if (memory) write_avx(row, to, from, *memory);
+  if (memory) write_avx(row, to, from, memory);
   else write_avx(row, to, from, Xmm{real_of(y)});
   release_unless(y, to);
   release_unless(x, to);
@@ -71,10 +71,10 @@ void Compiler::Parts::vector_operation(const VectorCode& row) {
 
 void Compiler::Parts::vector_unary(const VectorCode& row) {
   Value x = pop();
-  const std::optional<Mem> memory = memory_of(x);
+  const Mem memory = memory_of(x);
   if (!memory) vector_of(x, row.reads);
   const Xmm to = destination_real(x, Bank::kVector);
-  if (memory) write_avx(row, to, 0, *memory);
+  if (memory) write_avx(row, to, 0, memory);
   else write_avx(row, to, 0, Xmm{real_of(x)});
   release_unless(x, to);
   push_vector(to, row.makes);
@@ -178,7 +178,7 @@ Xmm Compiler::Parts::shuffle_bytes(const uint8_t (&indices)[16], Xmm x, Xmm y) {
 
 void Compiler::Parts::splat(const VectorCode& row) {
   Value v = pop();
-  const std::optional<Mem> memory = memory_of(v);
+  const Mem memory = memory_of(v);
   Xmm x = kScratch;
   if (!memory && v.real()) {
     x = real_of(v);
@@ -186,7 +186,7 @@ void Compiler::Parts::splat(const VectorCode& row) {
   }
   const Xmm to = vector_destination();  // what gives way to it may need the scratch register
   if (!memory && !v.real()) a.fmov_from(row.log2_bytes == 3 ? Width::k64 : Width::k32, x, register_of(v));
-  if (memory) a.avx(row.avx, to, 0, *memory);
+  if (memory) a.avx(row.avx, to, 0, memory);
   else a.avx(row.avx, to, 0, x);
   release(v);
   push_vector(to, Lanes::kNone);
