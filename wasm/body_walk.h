@@ -20,8 +20,8 @@
 //
 // What a visitor has:
 //
-//   bool before(in)            for every instruction, also one that cannot be reached; false ends the walk
-//   void after(in)             the same, when it is done
+//   void before(in)            for every instruction, also one that cannot be reached
+//   bool after(in)             the same, when it is done; false ends the walk
 //   void prepare(in)           of one that can be reached, before its cost is part of the segment
 //   void instruction(in)       writes it: all but those that open, divide or close a block. A branch asks target()
 //                              for its label
@@ -212,10 +212,10 @@ bool BodyWalk<Visitor, Label>::walk(Reader& reader) {
     const Instruction& in = reader.instruction();
     offset_ = in.offset;
     next_offset_ = in.offset + in.size;
-    if (!visitor_.before(in)) [[unlikely]]
-      return false;
+    visitor_.before(in);
     step(in);
-    visitor_.after(in);
+    if (!visitor_.after(in)) [[unlikely]]
+      return false;
   }
   visitor_.end_segment(cost_);
   return true;

@@ -17,8 +17,8 @@ struct Notes {
 
   explicit Notes(const Module& m, uint32_t most = UINT32_MAX) : module(m), left(most) {}
 
-  bool before(const Instruction&) { return left-- != 0; }
-  void after(const Instruction&) {}
+  void before(const Instruction&) {}
+  bool after(const Instruction&) { return --left != 0; }
   void prepare(const Instruction&) {}
   void instruction(const Instruction& in) {
     seen += std::string(info(in.op).text) + " ";
@@ -195,7 +195,7 @@ TEST(BodyWalk, ALabelKnowsWhereItsValuesBegin) {
 }
 
 TEST(BodyWalk, TheVisitorCanEndIt) {
-  EXPECT_TRUE(walked("(module (func nop nop nop))", 0, 4).ended);
+  EXPECT_TRUE(walked("(module (func nop nop nop))", 0, 5).ended);
   const Walked w = walked("(module (func nop nop nop))", 0, 2);
   EXPECT_FALSE(w.ended);
   EXPECT_EQ(w.seen, "nop nop ");

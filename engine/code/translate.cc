@@ -179,8 +179,8 @@ class Translator {
   void run();
 
   // -- what the walk asks for (body_walk.h)
-  bool before(const Instruction&) { return true; }
-  void after(const Instruction&) {}
+  void before(const Instruction&) {}
+  bool after(const Instruction&) { return true; }
   void prepare(const Instruction&) {}
   void instruction(const Instruction& in);
   void begin_cost() {}

@@ -256,7 +256,8 @@ class Assembler {
     Patch constant, branch;
   };
   MEMBRANE_INLINE ChargePatches charge(Reg from) {
-    constexpr uint64_t kSubtract = 0x81 << 8 | 0xC0 << 16 | static_cast<uint64_t>(Alu::kSub) << 19, kBranch = 0x8C0F;
+    constexpr uint64_t kSubtract = 0x81 << 8 | 0xC0 << 16 | static_cast<uint64_t>(Alu::kSub) << 19,
+                       kBranch = 0x8C0F;
     Out out(*this);
     out.put(0x48u | from >> 3 | kSubtract | uint64_t{from & 7u} << 16, 7);
     const Patch constant = out.here();

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "base/stop_scope.h"
 #include "engine/native/compiler_parts.h"
 
 namespace membrane::engine::native {
@@ -156,7 +155,7 @@ constexpr Emission kEmissions[] = {
 
 // The same by opcode, with what else is asked of each instruction.
 struct Emitter {
-  Emission::Emit emit = [](Compiler::Parts& p, const Instruction&) { p.failed = true; };
+  Emission::Emit emit = [](Compiler::Parts& p, const Instruction&) { p.fail(); };
   bool takes_flags = false;
 };
 constexpr auto kEmitters = [] consteval {
@@ -173,17 +172,14 @@ constexpr auto kEmitters = [] consteval {
 
 }  // namespace
 
-MEMBRANE_INLINE bool Compiler::Parts::before(const Instruction& /*in*/) {
+MEMBRANE_INLINE void Compiler::Parts::before(const Instruction& /*in*/) {
   if (!a.has_room(Assembler::kRoom)) [[unlikely]]
     make_room();
-  if (is_watched) [[unlikely]]
-    instruction_code = a.here();
-  return !failed && !StopScope::stop_wanted();
 }
 
 // Of code that is too long no more is made than the buffer holds.
 void Compiler::Parts::make_room() {
-  failed = failed || a.here() > most_bytes;
+  if (a.here() > most_bytes) fail();
   a.ensure(Assembler::kRoom);
 }
 
@@ -200,13 +196,20 @@ MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
   kEmitters[static_cast<size_t>(in.op)].emit(*this, in);
 }
 
-// The code from instruction_code on is this instruction's.
-MEMBRANE_INLINE void Compiler::Parts::after(const Instruction& /*in*/) {
-  if (!is_watched) [[likely]]
-    return;
+MEMBRANE_INLINE bool Compiler::Parts::after(const Instruction& /*in*/) {
+  if (attention == 0) [[likely]]
+    return true;
+  return look_after();
+}
+
+// The code from instruction_code on is that of the instruction at hand.
+bool Compiler::Parts::look_after() {
+  if (failed()) return false;
   by_pc.each_between(instruction_code - entry, a.here() - entry, [this](Watch& w) {
     if (!w.found) note_place(w, walk.offset(), walk.cost());
   });
+  instruction_code = a.here();
+  return true;
 }
 
 bool Compiler::Parts::compile(const wasm::BodyNotes* notes) {
@@ -216,11 +219,12 @@ bool Compiler::Parts::compile(const wasm::BodyNotes* notes) {
   most_bytes = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
   a.ensure(Assembler::kRoom);
   prologue();
+  instruction_code = a.here();
   const uint32_t entry_cost = zeroing_cost(code->zero_slots);
   const bool is_decoded = notes != nullptr && notes->body.is_whole();
   const bool ended = is_decoded ? walk.run(module, *function, locals_end, entry_cost, notes->body)
                                 : walk.run(module, *function, locals_end, entry_cost);
-  if (!ended || failed) return false;
+  if (!ended || failed()) return false;
   write_landings();
   if (a.here() > most_bytes) return false;
   write_stubs();
@@ -243,7 +247,6 @@ std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
-  p.is_watched = !watches.empty();
   p.by_pc.look_for(watches, &Watch::wanted_pc);
   p.by_offset.look_for(watches, &Watch::wanted_code_offset);
   const size_t calls_before = calls == nullptr ? 0 : calls->size();

@@ -100,7 +100,7 @@ void Compiler::Parts::load(const Instruction& in, bool real, bool is_f32) {
     case Opcode::kI64Load8S: a.movsx8(Width::k64, to, m); break;
     case Opcode::kI64Load16S: a.movsx16(Width::k64, to, m); break;
     case Opcode::kI64Load32S: a.movsxd(to, m); break;
-    default: failed = true;
+    default: fail();
   }
   release_unless(v, to);
   push_register(to);

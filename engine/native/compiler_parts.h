@@ -27,6 +27,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/stop_scope.h"
 #include "engine/code/code_query.h"
 #include "engine/code/compiled_module.h"
 #include "engine/code/fuel.h"
@@ -150,8 +151,12 @@ struct Compiler::Parts {
   std::vector<BatchCall>* batch = nullptr;
   std::span<Watch> watches;
   CodeQuery<Watch> by_pc, by_offset;  // the same
-  bool is_watched = false;            // there are some
-  bool failed = false;
+  // What is asked after each instruction, together.
+  static constexpr uint8_t kIsWatched = 1, kFailed = 2;
+  uint8_t attention = 0;
+  [[nodiscard]] bool is_watched() const { return (attention & kIsWatched) != 0; }  // there are watches
+  [[nodiscard]] bool failed() const { return (attention & kFailed) != 0; }
+  void fail() { attention |= kFailed; }
 
   std::vector<Local> locals;
   uint32_t locals_end = 0;
@@ -181,7 +186,7 @@ struct Compiler::Parts {
   };
   std::vector<Landing> landings;
   std::vector<Stub> stubs;
-  std::vector<Patch> fuel_stubs;  // of each charge: its branch to a stub
+  std::vector<Patch> fuel_stubs;    // of each charge: its branch to a stub
   std::vector<Constant> constants;  // vectors that are written after the code
   struct ConstantUse {
     Patch at;
@@ -360,9 +365,11 @@ struct Compiler::Parts {
 
   void end_segment(uint32_t cost) {
     if (charge != kNone) a.put32(charge - 4, cost);
-    if (is_watched) segment_costs.push_back(cost);
+    if (is_watched()) segment_costs.push_back(cost);
     ++segment_count;
     charge = kNone;
+    if (StopScope::stop_wanted()) [[unlikely]]
+      fail();
   }
   void begin_segment(uint32_t /*offset*/) {}  // see begin_cost()
   // The charge is written before the first instruction that costs something; those before do nothing.
@@ -371,7 +378,7 @@ struct Compiler::Parts {
     const Assembler::ChargePatches written = a.charge(kFuelLeft);
     charge = written.constant;
     fuel_stubs.push_back(written.branch);
-    if (!is_watched) return;
+    if (!is_watched()) return;
     const uint32_t pc = charge - Charge::kSubtractBytes - entry;
     const auto note = [&](Watch& w) {
       if (w.found) return;
@@ -747,11 +754,12 @@ struct Compiler::Parts {
 
   bool compile(const wasm::BodyNotes* notes);
 
-  bool before(const Instruction& in);
+  void before(const Instruction& in);
   void make_room();
   void prepare(const Instruction& in);
   void instruction(const Instruction& in);
-  void after(const Instruction& in);
+  bool after(const Instruction& in);
+  bool look_after();
 
   // -- small instructions --------------------------------------------------------------------------
 

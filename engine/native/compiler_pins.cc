@@ -39,7 +39,8 @@ bool Compiler::Parts::prepare(uint32_t function_index, const wasm::LocalUses* us
   settled = 0;
   now = {};
   pending_locals = 0;
-  flags_on_top = failed = false;
+  flags_on_top = false;
+  attention = watches.empty() ? 0 : kIsWatched;
   charge = kNone;
   if (uses == nullptr) {
     own_uses.look_at(module.view(function->code), static_cast<uint32_t>(locals.size()));

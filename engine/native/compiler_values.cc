@@ -10,7 +10,7 @@ void Compiler::Parts::evict(bool real, uint32_t except) {
   for (Value& v : unsettled())
     if (v.kind == Value::Kind::kRegister && v.real() == real && !((except >> v.number) & 1))
       return store_entry(v);
-  failed = true;  // cannot happen: operands in hand are fewer than registers
+  fail();  // cannot happen: operands in hand are fewer than registers
   (real ? free_reals : free_registers) |= real ? operand_reals : operand_registers;
 }
 

@@ -347,7 +347,7 @@ void Compiler::Parts::vector(const Instruction& in) {
     case kStoreLane: return store_lane(in, row);
     case kAllTrue: return all_true(row);
     case kBitmask: return bitmask(row);
-    case kNone: failed = true;
+    case kNone: fail();
   }
 }
 
