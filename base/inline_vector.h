@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace membrane {
 
@@ -38,6 +39,14 @@ class InlineVector {
     if (size_ == capacity_) [[unlikely]]
       reserve(capacity_ * 2);
     data_[size_++] = copy;
+  }
+  // Constructs the element in its place: what is built elsewhere in parts, and copied as a whole, waits for the parts.
+  // `arguments` are no elements of this vector.
+  template <typename... Arguments>
+  T& emplace_back(Arguments&&... arguments) {
+    if (size_ == capacity_) [[unlikely]]
+      reserve(capacity_ * 2);
+    return *std::construct_at(data_ + size_++, std::forward<Arguments>(arguments)...);
   }
   // New elements are not initialised.
   void resize(size_t size) {

@@ -232,15 +232,6 @@ bool BodyReader::decode_immediate(Immediate kind) {
   return fail(BodyError::kIllegalOpcode);
 }
 
-BlockSignature signature_of(const Module& module, const BlockType& type) {
-  switch (type.kind) {
-    case BlockType::Kind::kEmpty: return {};
-    case BlockType::Kind::kValue: return {{}, only(type.value)};
-    case BlockType::Kind::kIndex: break;
-  }
-  return {module.types[type.index].params, module.types[type.index].results};
-}
-
 uint32_t LabelReader::next() {
   uint32_t label = 0;
   at_ = read_leb128<uint32_t>(at_, at_ + 5, label);

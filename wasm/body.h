@@ -1,7 +1,7 @@
 // Walks the instructions of a function body or of a constant expression.
 //
-// BodyReader is the one decoder of instructions; the validator, the engine's
-// translator and the printer are its consumers. It is checked: on malformed bytes
+// BodyReader is the one decoder of instructions; the validator, the printer and
+// BodyWalk (body_walk.h) are its consumers. It is checked: on malformed bytes
 // it stops with an error and its offset, and never reads past `code`.
 //
 //   BodyReader reader(code);
@@ -28,14 +28,6 @@ struct BlockType {
   ValType value = ValType::kBottom;
   uint32_t index = 0;
 };
-
-struct Module;
-// What a block takes from the stack and leaves there. Lives as long as the module.
-struct BlockSignature {
-  std::span<const ValType> params, results;
-};
-// The type's index, when it has one, is in the module.
-BlockSignature signature_of(const Module& module, const BlockType& type);
 
 // One decoded instruction. Only the fields of its Immediate kind mean anything.
 struct Instruction {

@@ -78,12 +78,17 @@ class LocalUses {
     uint32_t last_loop = kNone;  // where its last use was
   };
 
-  void use(uint32_t local, bool assigned) {
+  [[gnu::always_inline]] void use(uint32_t local, bool assigned) {
     Local& at = locals_[local];
-    if (at.weight == 0) used_.push_back(local);
+    if (at.weight == 0) [[unlikely]]
+      note_first(local);
     at.weight += weight_;
     if (innermost_ == kNone || (at.last_loop == innermost_ && !assigned)) return;
     at.last_loop = innermost_;
+    note_in_loop(local, assigned);
+  }
+  [[gnu::noinline]] void note_first(uint32_t local) { used_.push_back(local); }
+  [[gnu::noinline]] void note_in_loop(uint32_t local, bool assigned) {
     uses_.push_back({innermost_, local, assigned});
   }
 

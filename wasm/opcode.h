@@ -59,11 +59,20 @@ enum class Immediate : uint8_t {
   kTableCopy,  // destination and source table index
 };
 
-// What an instruction does to the fuel segment that it stands in (docs/fuel.md).
+// What an instruction does to control: to labels, to whether what follows can be reached, and to the fuel segment
+// that it is in (docs/fuel.md). BodyWalk (body_walk.h) follows it.
 enum class Flow : uint8_t {
-  kStraight,  // the segment goes on behind it
-  kEnds,      // the segment ends with it: control may go elsewhere
+  kStraight,  // nothing: the segment goes on
+  kOpens,     // opens a label; the segment goes on
+  kLoops,     // opens a label, and a segment begins at it
+  kTests,     // opens a label; the segment ends, since the other arm may be next
+  kElse,      // begins the other arm, and a segment
+  kCloses,    // closes a label; a segment begins if another way leads here
+  kForks,     // the segment ends: control may go elsewhere and not come back
+  kLeaves,    // the same, and what follows cannot be reached
   kBulk,      // a segment of its own, since its cost depends on its operands
+  kOwn,       // the same; if a segment begins with it already, that one is its own
+  kThrows,    // as kOwn, and what follows cannot be reached
 };
 
 struct OpcodeInfo {

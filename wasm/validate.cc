@@ -453,12 +453,12 @@ bool validate_all(const Module& module, CodeValidator& code, Report& report, Val
   const uint32_t imported = module.imported_function_count();
   info.functions.resize(module.functions.size() - imported);
   info.uses_simd = declares_simd(module);
-  LocalUses uses;
+  BodyNotes notes;
   for (uint32_t i = 0; i < info.functions.size(); ++i) {
     if (StopScope::stop_wanted()) return report.fail(stopped_finding("the validation"));
-    if (!code.function(imported + i, info.functions[i], observer ? &uses : nullptr)) return false;
+    if (!code.function(imported + i, info.functions[i], observer ? &notes : nullptr)) return false;
     info.uses_simd |= info.functions[i].uses_simd;
-    if (observer) observer(imported + i, info.functions[i], uses);
+    if (observer) observer(imported + i, info.functions[i], notes);
   }
   return true;
 }

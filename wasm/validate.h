@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "wasm/local_uses.h"
+#include "wasm/decoded_body.h"
 #include "wasm/module.h"
 #include "wasm/opcode.h"
 
@@ -45,8 +45,9 @@ struct ValidationInfo {
 };
 
 // Who wants to hear of each defined function as soon as it is found to be valid, in their order; what comes
-// behind it in the module may be invalid still. `uses` holds until the call is over.
-using FunctionObserver = std::function<void(uint32_t index, const FunctionInfo& info, const LocalUses& uses)>;
+// behind it in the module may be invalid still. `notes` hold until the call is over.
+using FunctionObserver =
+    std::function<void(uint32_t index, const FunctionInfo& info, const BodyNotes& notes)>;
 
 // The whole module; the first failure in module order. `text` is what the module was parsed from,
 // when it was, and gives diagnostics their lines.

@@ -30,19 +30,20 @@ struct Rule {
   uint8_t limit = 0;                  // of the immediate: log2 alignment, or number of lanes
   bool is_simd = false;
   bool is_narrow = false;  // plain, and none of the types is v128
+  bool is_access = false;  // loads from memory, or stores there
 };
 
-// The types behind `at` are the operands of the rule. Compared at once, of as many as there may be: how many there
-// are cannot be foretold.
+// The types from `at` on are the operands of the rule. All are compared that there may be: how many there are cannot be
+// foretold. One by one, as they were written: a wider read would wait for the writes.
 bool are_operands(const ValType* at, const Rule& rule) {
-  static constexpr uint64_t kMasks[4][2] = {
-      {0, 0}, {UINT32_MAX, 0}, {UINT64_MAX, 0}, {UINT64_MAX, UINT32_MAX}};
-  uint64_t found[2], wanted[2];
-  static_assert(sizeof(ValType) == 4 && sizeof rule.operands == sizeof wanted);
-  std::memcpy(found, at, sizeof found);
-  std::memcpy(wanted, rule.operands.data(), sizeof wanted);
-  const auto& mask = kMasks[rule.operand_count];
-  return (((found[0] ^ wanted[0]) & mask[0]) | ((found[1] ^ wanted[1]) & mask[1])) == 0;
+  static constexpr size_t kMost = 3;
+  static constexpr uint32_t kMasks[kMost + 1][kMost] = {
+      {0, 0, 0}, {UINT32_MAX, 0, 0}, {UINT32_MAX, UINT32_MAX, 0}, {UINT32_MAX, UINT32_MAX, UINT32_MAX}};
+  uint32_t difference = 0;
+  for (size_t i = 0; i < kMost; ++i)
+    difference |= (static_cast<uint32_t>(at[i]) ^ static_cast<uint32_t>(rule.operands[i])) &
+                  kMasks[rule.operand_count][i];
+  return difference == 0;
 }
 
 consteval ValType type_of_letter(char letter) {
@@ -86,6 +87,7 @@ consteval Rule rule_of(const OpcodeInfo& row) {
     return rule;
   }
   rule.kind = needs_check(row.immediate) ? Kind::kChecked : Kind::kPlain;
+  rule.is_access = row.immediate == Immediate::kMem;
   size_t i = 0;
   for (; row.signature[i] != ':'; ++i) rule.operands[rule.operand_count++] = type_of_letter(row.signature[i]);
   if (++i < row.signature.size()) rule.result = type_of_letter(row.signature[i++]);
@@ -125,11 +127,12 @@ CodeValidator::CodeValidator(const Module& module, Report& report)
   const auto is_wide = [](const auto& space) { return space.type.limits.is_64; };
   has_wide_addresses_ =
       std::ranges::any_of(module.memories, is_wide) || std::ranges::any_of(module.tables, is_wide);
+  plain_memories_ = has_wide_addresses_ ? 0 : static_cast<uint32_t>(module.memories.size());
 }
 
 // -- the walk
 
-bool CodeValidator::function(uint32_t index, FunctionInfo& info, LocalUses* uses) {
+bool CodeValidator::function(uint32_t index, FunctionInfo& info, BodyNotes* notes) {
   const Function& f = module_.functions[index];
   function_ = index;
   code_offset_ = f.code.offset;
@@ -141,10 +144,15 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info, LocalUses* uses
                      .expected = "at most " + std::to_string(kMaxBodyBytes)});
   if (!prepare_locals(index, info)) return false;
   begin(f.code, module_.types[f.type].results);
-  uses_ = uses;
-  if (uses != nullptr) uses->begin(local_count_);
+  if (notes != nullptr) {
+    uses_ = &notes->uses;
+    uses_->begin(local_count_);
+    decoded_ = &notes->body;
+    decoded_->begin();
+  }
   const bool valid = walk<Walk::kFunction>(f.code);
   uses_ = nullptr;
+  decoded_ = nullptr;
   if (!valid) return false;
   info.max_stack_values = max_values_;
   info.max_stack_slots = max_slots_;
@@ -234,8 +242,18 @@ void CodeValidator::begin(ByteRange code, Types results) {
   wide_ = max_values_ = max_slots_ = 0;
   highest_ = base_;
   frames_.clear();
-  frames_.push_back({{}, results, 0, 0, 0, Opcode::kBlock, false});
+  frames_.emplace_back(Types(), results, 0u, 0u, 0u, Opcode::kBlock, false);
   max_nesting_ = 1;
+}
+
+// Whether it is a local.set or local.tee of a value that is just of the local's type, as nearly always; then it is done.
+inline bool CodeValidator::sets_local(const Instruction& in) {
+  if (in.op != Opcode::kLocalSet && in.op != Opcode::kLocalTee) return false;
+  if (in.index >= direct_locals_ || top_ == floor_ || top_[-1] != locals_[in.index]) return false;
+  if (uses_ != nullptr) uses_->assign(in.index);
+  if (in.op == Opcode::kLocalTee) return true;
+  wide_ -= *--top_ == ValType::kV128;
+  return true;
 }
 
 template <CodeValidator::Walk kWalk>
@@ -245,6 +263,8 @@ bool CodeValidator::walk(ByteRange code) {
     const Instruction& in = reader.instruction();
     if constexpr (kWalk == Walk::kStanding)
       if (!stand_at(in)) return false;
+    if constexpr (kWalk == Walk::kFunction)
+      if (decoded_ != nullptr) decoded_->add(in);
     const Rule& rule = kRules[static_cast<size_t>(in.op)];
     before_ = top_;
     if (top_ == limit_ && !reserve(1)) [[unlikely]]
@@ -257,12 +277,13 @@ bool CodeValidator::walk(ByteRange code) {
       if (uses_ != nullptr) uses_->read(in.index);
       continue;
     }
+    if (sets_local(in)) continue;
     if (rule.kind == Kind::kSpecial) {
       if (!special(in)) return false;
       if (frames_.empty()) return finish(reader);
       continue;
     }
-    if (rule.kind == Kind::kChecked) {
+    if (rule.kind == Kind::kChecked && !(rule.is_access && is_plain_access(in, rule.limit))) {
       if (!check_immediate(in, rule.limit)) return false;
       if (has_wide_addresses_) [[unlikely]] {
         if (!addressed(in)) return false;
@@ -593,7 +614,7 @@ bool CodeValidator::push_frame(const Instruction& in) {
   if (!pop_all(block.params)) return fail_operands(in, block.params);
   const auto height = static_cast<uint32_t>(top_ - base_);
   const auto set_locals = static_cast<uint32_t>(set_locals_.size());
-  frames_.push_back({block.params, block.results, height, in.offset, set_locals, in.op, false});
+  frames_.emplace_back(block.params, block.results, height, in.offset, set_locals, in.op, false);
   max_nesting_ = std::max(max_nesting_, static_cast<uint32_t>(frames_.size()));
   floor_ = top_;
   if (uses_ != nullptr) in.op == Opcode::kLoop ? uses_->open_loop() : uses_->open_block();

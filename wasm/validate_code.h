@@ -22,8 +22,9 @@
 #include <vector>
 
 #include "base/inline_vector.h"
+#include "wasm/block_signature.h"
 #include "wasm/body.h"
-#include "wasm/local_uses.h"
+#include "wasm/decoded_body.h"
 #include "wasm/module.h"
 #include "wasm/report.h"
 #include "wasm/type_relations.h"
@@ -78,8 +79,8 @@ class CodeValidator {
   CodeValidator(const CodeValidator&) = delete;
   CodeValidator& operator=(const CodeValidator&) = delete;
 
-  // A defined function. False when it is invalid. `uses` is filled, unless it is null.
-  bool function(uint32_t index, FunctionInfo& info, LocalUses* uses = nullptr);
+  // A defined function. False when it is invalid. `notes` are filled, unless they are null.
+  bool function(uint32_t index, FunctionInfo& info, BodyNotes* notes = nullptr);
   // See wasm::standings_at; the function is valid.
   void standings_at(uint32_t index, std::span<const uint32_t> offsets,
                     const std::function<bool(size_t, const Standing&)>& take);
@@ -114,9 +115,14 @@ class CodeValidator {
   template <Walk kWalk>
   bool walk(ByteRange code);
   bool stand_at(const Instruction& in);
+  bool sets_local(const Instruction& in);
   bool finish(const BodyReader& reader);
   bool fail_malformed(const BodyReader& reader);
   bool special(const Instruction& in);
+  // Nearly every access of memory. Of the others, check_immediate() has the reason.
+  [[nodiscard]] bool is_plain_access(const Instruction& in, uint8_t limit) const {
+    return in.index < plain_memories_ && in.align <= limit && in.mem_offset <= UINT32_MAX;
+  }
   bool check_immediate(const Instruction& in, uint8_t limit);
   bool addressed(const Instruction& in);
   bool check_constant(const Instruction& in);
@@ -227,6 +233,7 @@ class CodeValidator {
   Report& report_;
   TypeRelations relations_;
   bool has_wide_addresses_ = false;  // a memory or table with 64-bit addresses
+  uint32_t plain_memories_ = 0;      // so many from the first on, unless has_wide_addresses_
   uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
   InlineVector<Frame, 12> frames_;
@@ -247,7 +254,8 @@ class CodeValidator {
   uint32_t max_nesting_ = 0;
   bool has_calls_ = false;
   bool uses_simd_ = false;
-  LocalUses* uses_ = nullptr;  // of the function at hand, if somebody asks
+  LocalUses* uses_ = nullptr;       // of the function at hand; null when not asked for
+  DecodedBody* decoded_ = nullptr;  // the same
 
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
   uint32_t local_count_ = 0;

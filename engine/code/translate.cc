@@ -8,12 +8,11 @@
 #include "engine/code/compiled_module.h"
 #include "engine/code/fuel.h"
 #include "engine/code/numeric_simd.h"
-#include "wasm/body.h"
+#include "wasm/body_walk.h"
 
 namespace membrane::engine {
 namespace {
 
-using wasm::BodyReader;
 using wasm::Instruction;
 using wasm::Opcode;
 using wasm::ValType;
@@ -151,18 +150,12 @@ constexpr uint32_t kMaxPendingLocals = 32;
 constexpr size_t kMaxUnsettled = 64;
 constexpr uint32_t kFewValues = 4;
 
-struct Label {
-  enum class Kind : uint8_t { kBlock, kLoop, kIf, kElse, kFunction };
-  Kind kind = Kind::kBlock;
-  uint32_t height = 0;         // entries below the label's parameters
-  uint32_t slot_height = 0;    // the frame slot where its parameters and results begin
-  uint32_t branch_values = 0;  // entries that a branch to it carries
-  std::span<const ValType> params, results;
+// What else the translator knows of an open block.
+struct Label : wasm::BlockLabel {
   uint32_t header = kNone;      // kLoop: where branches go
   uint32_t fixups = kNone;      // chain of words whose target is this label's end
   uint32_t else_fixup = kNone;  // kIf: the branch to the else part
   uint32_t catches = kNone;     // chain of the clauses that wait for this label's end
-  uint32_t region = kNone;      // of a try_table with clauses
 };
 
 Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(operation)]; }
@@ -184,6 +177,42 @@ class Translator {
   }
 
   void run();
+
+  // -- what the walk asks for (body_walk.h)
+  void before(const Instruction&) {}
+  bool after(const Instruction&) { return true; }
+  void prepare(const Instruction&) {}
+  void instruction(const Instruction& in);
+  void begin_cost() {}
+  void end_segment(uint32_t cost) { word(header_).header.cost = cost; }
+  void begin_segment(uint32_t offset);  // the code before it does not fall in, or enters by an emitted branch
+  void prepare_own(const Instruction&) {}
+  void enter_segment() { emit(Operation::kEnter); }
+  [[nodiscard]] size_t height() const { return stack_.size(); }
+  [[nodiscard]] uint32_t slot_at(size_t entry) const {
+    return entry == stack_.size() ? top_slot() : stack_[entry].slot;
+  }
+  void settle() { settle_from(0); }
+  void cut(size_t height) { cut_stack(height); }
+  void push_types(std::span<const ValType> types);
+  void begin_loop(Label& label) {
+    enter_segment();
+    label.header = here();
+  }
+  uint32_t test() { return emit_test(pop(), false); }
+  void begin_then(Label& label, uint32_t skip) { label.else_fixup = skip; }
+  void end_arm(Label& label);
+  void begin_else(Label& label) { patch(label.else_fixup); }
+  void join(Label& label, bool falls_in);
+  void finish() { emit_return(); }  // branches out of the function are returns of their own
+  void add_clause(const wasm::CatchClause& clause, Label& target);
+  void add_region(uint32_t outer, uint32_t first, uint32_t count) {
+    catches_.regions.push_back({outer, first, count});
+  }
+  void begin_region(uint32_t region) {
+    forget_last();
+    catches_.boundaries.push_back({here(), region});
+  }
 
  private:
   // -- emitting
@@ -222,11 +251,7 @@ class Translator {
   void emit_slot_copy(uint32_t to, uint32_t from);
 
   // -- segments
-  void begin_segment();  // the code before it does not fall in, or enters by an emitted branch
-  void enter_segment() {
-    emit(Operation::kEnter);
-    begin_segment();
-  }
+  void begin_way() { walk_.begin_segment(walk_.next_offset()); }  // of a branch that is taken, of no cost
   void may_trap(uint32_t at);
   void note_pending(Recorder& recorder) const;
 
@@ -254,7 +279,6 @@ class Translator {
   void settle(Entry& entry);             // writes a pending value to its own slot
   void settle_from(size_t first);
   void settle_local(uint32_t local_slot);
-  void push_types(std::span<const ValType> types);
   // Emits word 0 of an operation whose word 1 names its result first, in `slot`.
   uint32_t result(Operation operation, uint32_t slot, Bank bank = Bank::kInteger) {
     const uint32_t at = emit(operation);
@@ -287,7 +311,6 @@ class Translator {
   }
 
   // -- instructions
-  void translate(const Instruction& in);
   void translate_special(const Instruction& in);
   void unary(const Choice& choice, Opcode op);
   void integer_binary(const Choice& choice);
@@ -305,7 +328,6 @@ class Translator {
   void store_to_any(const Choice& choice, const Instruction& in);
   void local_set(uint32_t index, bool keep);
   void select();
-  void begin_bulk(const Instruction& in);
   void bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant);
   void table_access(const Instruction& in);
   Entry clamped(Entry index, uint32_t table);
@@ -314,10 +336,6 @@ class Translator {
   bool has_register(uint32_t memory) const { return memory == 0 && !module_.memories[0].type.limits.is_64; }
 
   // -- control
-  void open(Label::Kind kind, const wasm::BlockType& type);
-  void open_if(const wasm::BlockType& type);
-  void begin_else();
-  void close();
   void bind(Label& label);
   void patch(uint32_t word_at);
   void branch_to(uint32_t depth);
@@ -354,15 +372,9 @@ class Translator {
   void branch_on_null(uint32_t depth);
   void branch_on_non_null(uint32_t depth);
   void branch_unless(Operation skips, uint32_t slot, Label& target);
-  void behind_call(const wasm::FuncType& type, bool is_tail);
-  void become_unreachable();
-  void open_try(const Instruction& in);
-  void begin_region(uint32_t region);
   void land_at_end(Label& label);
-  void begin_own_segment(const Instruction& in);
   void throw_tag(const Instruction& in);
-  void throw_ref(const Instruction& in);
-  Label& label(uint32_t depth) { return labels_[labels_.size() - 1 - depth]; }
+  void throw_ref();
 
   void lay_out_locals();
 
@@ -399,13 +411,10 @@ class Translator {
   std::vector<Local>& locals_ = local_scratch();
   uint32_t locals_end_ = 0;
   std::vector<Entry>& stack_ = stack_scratch();
-  std::vector<Label>& labels_ = label_scratch();
+  wasm::BodyWalk<Translator, Label> walk_{*this, label_scratch()};
   size_t settled_ = 0;  // entries from the bottom that are known to be kSlot
   uint32_t pending_locals_ = 0;
-  uint32_t header_ = 0;          // of the open segment
-  uint32_t region_ = kNone;      // of the innermost try_table that catches something
-  uint32_t skipped_blocks_ = 0;  // nesting inside unreachable code
-  bool unreachable_ = false;
+  uint32_t header_ = 0;            // of the open segment
   uint32_t last_result_ = kNone;   // word 0 of the last operation, when it has a result that can go elsewhere
   uint32_t last_compare_ = kNone;  // the same, when it can be fused with a branch
   Operation compare_form_{};       // its first form
@@ -422,8 +431,6 @@ class Translator {
   };
   std::vector<Way> ways_;  // of the br_table at hand, by depth: those with its stamp
   uint64_t way_stamp_ = 0;
-  uint32_t offset_ = 0;  // of the instruction being translated
-  uint32_t next_offset_ = 0;
 };
 
 void Translator::lay_out_locals() {
@@ -439,34 +446,20 @@ void Translator::lay_out_locals() {
 }
 
 void Translator::run() {
-  BodyReader reader(module_.view(function_.code));
-  Label body;
-  body.kind = Label::Kind::kFunction;
-  body.slot_height = locals_end_;
-  body.results = module_.types[function_.type].results;
-  body.branch_values = static_cast<uint32_t>(body.results.size());
-  labels_.push_back(body);
-  begin_segment();
-  word(header_).header.cost += zeroing_cost(compiled_.function(index_).zero_slots);
-  while (reader.next()) {
-    const Instruction& in = reader.instruction();
-    offset_ = in.offset;
-    next_offset_ = in.offset + in.size;
-    translate(in);
-  }
+  walk_.run(module_, function_, locals_end_, zeroing_cost(compiled_.function(index_).zero_slots));
 }
 
-void Translator::begin_segment() {
+void Translator::begin_segment(uint32_t offset) {
   header_ = here();
   Word w{};
-  w.header = {0, next_offset_};
+  w.header = {0, offset};
   out_.push_back(w);
   forget_last();
   accumulated_.fill(kNone);
-  by_offset_.each_at(next_offset_, [this](Recorder& recorder) { recorder.headers.push_back(header_); });
+  by_offset_.each_at(offset, [this](Recorder& recorder) { recorder.headers.push_back(header_); });
   by_word_.each_at(header_, [this](Recorder& recorder) {
     recorder.found = true;
-    recorder.code_offset = offset_;
+    recorder.code_offset = walk_.offset();
     recorder.header = header_;
     note_pending(recorder);
   });
@@ -484,8 +477,8 @@ void Translator::note_pending(Recorder& recorder) const {
 void Translator::may_trap(uint32_t at) {
   by_word_.each_at(at, [this](Recorder& recorder) {
     recorder.found = true;
-    recorder.code_offset = offset_;
-    recorder.cost_to_here = word(header_).header.cost;
+    recorder.code_offset = walk_.offset();
+    recorder.cost_to_here = walk_.cost();
     recorder.header = header_;
   });
 }
@@ -555,18 +548,7 @@ void Translator::push_types(std::span<const ValType> types) {
 
 // -- instructions ---------------------------------------------------------------------
 
-void Translator::translate(const Instruction& in) {
-  if (unreachable_) {  // only the block structure counts
-    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf ||
-        in.op == Opcode::kTryTable)
-      ++skipped_blocks_;
-    else if (in.op == Opcode::kEnd && skipped_blocks_ > 0) --skipped_blocks_;
-    else if (in.op == Opcode::kEnd) close();
-    else if (in.op == Opcode::kElse && skipped_blocks_ == 0) begin_else();
-    return;
-  }
-  const wasm::OpcodeInfo& row = wasm::info(in.op);
-  if (row.flow != wasm::Flow::kBulk) word(header_).header.cost += row.cost;
+void Translator::instruction(const Instruction& in) {
   const Choice& choice = kChoices[static_cast<size_t>(in.op)];
   switch (choice.kind) {
     case Class::kBinary: return integer_binary(choice);
@@ -869,18 +851,9 @@ void Translator::select() {
   push_slot(a.width);
 }
 
-// A segment of its own; word 1's last slot is the distance back to its header, where a pause resumes.
-void Translator::begin_bulk(const Instruction& in) {
-  const uint32_t after = next_offset_;
-  next_offset_ = offset_;
-  enter_segment();
-  next_offset_ = after;
-  word(header_).header.cost += wasm::info(in.op).cost;
-}
-
+// Word 1's last slot is the distance back to the header of the operation's own segment, where a pause resumes.
 void Translator::bulk(const Instruction& in, Operation operation, int operands, bool has_result,
                       uint64_t constant) {
-  begin_bulk(in);
   Entry entries[3];
   for (int i = operands - 1; i >= 0; --i) entries[i] = pop();
   clamp_operands(in, entries);
@@ -893,7 +866,6 @@ void Translator::bulk(const Instruction& in, Operation operation, int operands, 
   emit_constant(constant);
   may_trap(at);
   if (has_result) push_slot();
-  begin_segment();
 }
 
 // An index of a table with 64-bit indices, as an i32 that is in bounds if and only if it was.
@@ -950,23 +922,13 @@ void Translator::translate_special(const Instruction& in) {
   const auto pair = [&] { return uint64_t{in.index} | uint64_t{in.index2} << 32; };
   switch (in.op) {
     case Opcode::kNop: return;
-    case Opcode::kUnreachable: {
-      const uint32_t at = emit(Operation::kUnreachable);
-      may_trap(at);
-      return become_unreachable();
-    }
-    case Opcode::kBlock: return open(Label::Kind::kBlock, in.block);
-    case Opcode::kLoop: return open(Label::Kind::kLoop, in.block);
-    case Opcode::kIf: return open_if(in.block);
-    case Opcode::kTryTable: return open_try(in);
-    case Opcode::kThrow: throw_tag(in); return become_unreachable();
-    case Opcode::kThrowRef: throw_ref(in); return become_unreachable();
-    case Opcode::kElse: return begin_else();
-    case Opcode::kEnd: return close();
-    case Opcode::kBr: branch_to(in.index); return become_unreachable();
+    case Opcode::kUnreachable: return may_trap(emit(Operation::kUnreachable));
+    case Opcode::kThrow: return throw_tag(in);
+    case Opcode::kThrowRef: return throw_ref();
+    case Opcode::kBr: return branch_to(in.index);
     case Opcode::kBrIf: return branch_if(in.index);
-    case Opcode::kBrTable: branch_table(in); return become_unreachable();
-    case Opcode::kReturn: emit_return(); return become_unreachable();
+    case Opcode::kBrTable: return branch_table(in);
+    case Opcode::kReturn: return emit_return();
     case Opcode::kCall:
     case Opcode::kReturnCall: return call(in);
     case Opcode::kCallIndirect:
@@ -1078,39 +1040,11 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kTableInit: return bulk(in, Operation::kTableInit, 3, false, pair());
     case Opcode::kDataDrop: emit(Operation::kDataDrop); return emit_immediate(0, 0, in.index);
     case Opcode::kElemDrop: emit(Operation::kElemDrop); return emit_immediate(0, 0, in.index);
-    default:
-      emit(Operation::kUnreachable);
-      return become_unreachable();  // not reached: every other instruction has a row, and so a class
+    default: emit(Operation::kUnreachable);  // not reached: every other instruction has a row, and so a class
   }
 }
 
 // -- control ---------------------------------------------------------------------------
-
-void Translator::open(Label::Kind kind, const wasm::BlockType& type) {
-  settle_from(0);
-  const auto [params, results] = wasm::signature_of(module_, type);
-  Label l;
-  l.kind = kind;
-  l.params = params;
-  l.results = results;
-  l.branch_values = static_cast<uint32_t>(results.size());
-  l.height = static_cast<uint32_t>(stack_.size() - params.size());
-  l.slot_height = params.empty() ? top_slot() : stack_[l.height].slot;
-  if (kind == Label::Kind::kLoop) {
-    l.branch_values = static_cast<uint32_t>(params.size());
-    enter_segment();
-    l.header = header_;
-  }
-  labels_.push_back(l);
-}
-
-void Translator::open_if(const wasm::BlockType& type) {
-  const Entry condition = pop();
-  const uint32_t skip = emit_test(condition, false);
-  open(Label::Kind::kIf, type);  // all is settled already: emits nothing
-  labels_.back().else_fixup = skip;
-  begin_segment();
-}
 
 // Emits a branch that is taken when the condition is `when`; its target is to be linked through the
 // returned word. Everything on the stack is settled first.
@@ -1184,75 +1118,30 @@ void Translator::bind(Label& label) {
   label.fixups = kNone;
 }
 
-void Translator::begin_else() {
-  Label& l = labels_.back();
-  if (!unreachable_) {
-    settle_from(l.height);
-    emit_jump(l);
-  }
-  unreachable_ = false;
-  cut_stack(l.height);
-  push_types(l.params);
-  patch(l.else_fixup);
-  l.kind = Label::Kind::kElse;
-  l.else_fixup = kNone;
-  begin_segment();
+void Translator::end_arm(Label& label) {
+  settle_from(label.height);
+  emit_jump(label);
 }
 
-void Translator::close() {
-  Label l = labels_.back();
-  if (l.kind == Label::Kind::kFunction) {
-    if (!unreachable_) emit_return();  // branches out of the function are returns of their own
-    labels_.pop_back();
-    return;
+void Translator::join(Label& label, bool falls_in) {
+  if (falls_in) {
+    settle_from(label.height);
+    emit(Operation::kEnter);
   }
-  if (l.region != kNone) begin_region(catches_.regions[l.region].outer);
-  const bool joins =
-      l.fixups != kNone || l.catches != kNone || (l.kind == Label::Kind::kIf && l.else_fixup != kNone);
-  if (joins) {
-    if (!unreachable_) {
-      settle_from(l.height);
-      emit(Operation::kEnter);
-    }
-    bind(l);
-    land_at_end(l);
-    if (l.kind == Label::Kind::kIf) patch(l.else_fixup);
-    cut_stack(l.height);
-    push_types(l.results);
-    unreachable_ = false;
-    begin_segment();
-  } else if (unreachable_) {
-    cut_stack(l.height);
-    push_types(l.results);  // what follows is unreachable, too; the picture must still be whole
-  }
-  labels_.pop_back();
+  bind(label);
+  land_at_end(label);
+  if (label.kind == Label::Kind::kIf) patch(label.else_fixup);
 }
 
 // -- exceptions: nothing is done when a try_table is entered or left -----------------------
 
-void Translator::open_try(const Instruction& in) {
-  const auto first = static_cast<uint32_t>(catches_.clauses.size());
-  wasm::CatchReader clauses(in);
-  for (uint32_t i = 0; i < in.count; ++i) {
-    const wasm::CatchClause clause = clauses.next();
-    Label& target = label(clause.label);
-    catches_.clauses.push_back({clause, kNone, 0});
-    if (target.kind == Label::Kind::kFunction) continue;
-    catches_.clauses.back().slot = target.slot_height;
-    catches_.clauses.back().landing = target.kind == Label::Kind::kLoop ? target.header : target.catches;
-    if (target.kind != Label::Kind::kLoop) target.catches = first + i;
-  }
-  open(Label::Kind::kBlock, in.block);
-  if (in.count == 0) return;
-  labels_.back().region = static_cast<uint32_t>(catches_.regions.size());
-  catches_.regions.push_back({region_, first, in.count});
-  begin_region(labels_.back().region);
-}
-
-void Translator::begin_region(uint32_t region) {
-  forget_last();
-  region_ = region;
-  catches_.boundaries.push_back({here(), region});
+void Translator::add_clause(const wasm::CatchClause& clause, Label& target) {
+  const auto number = static_cast<uint32_t>(catches_.clauses.size());
+  catches_.clauses.push_back({clause, kNone, 0});
+  if (target.kind == Label::Kind::kFunction) return;
+  catches_.clauses.back().slot = target.slot_height;
+  catches_.clauses.back().landing = target.kind == Label::Kind::kLoop ? target.header : target.catches;
+  if (target.kind != Label::Kind::kLoop) target.catches = number;
 }
 
 // The next word is the header of the segment behind the label's end.
@@ -1265,16 +1154,7 @@ void Translator::land_at_end(Label& label) {
   label.catches = kNone;
 }
 
-// Like a bulk operation, a segment of its own, of an instruction that may have no operands. Where a segment begins
-// with it already, that is it: that there is one for an offset, and no more, is how a snapshot finds it.
-void Translator::begin_own_segment(const Instruction& in) {
-  const bool is_begun = here() == header_ + 1 && word(header_).header.code_offset == offset_;
-  if (is_begun) word(header_).header.cost += wasm::info(in.op).cost;
-  else begin_bulk(in);
-}
-
 void Translator::throw_tag(const Instruction& in) {
-  begin_own_segment(in);
   const size_t first = stack_.size() - module_.type_of_tag(in.index).params.size();
   settle_from(first);
   const uint32_t payload = first == stack_.size() ? top_slot() : stack_[first].slot;
@@ -1284,8 +1164,7 @@ void Translator::throw_tag(const Instruction& in) {
   may_trap(at);
 }
 
-void Translator::throw_ref(const Instruction& in) {
-  begin_own_segment(in);
+void Translator::throw_ref() {
   const uint32_t slot = slot_of(pop());
   const uint32_t at = emit(Operation::kThrowRef);
   emit_slots(slot, 0, 0, at - header_);
@@ -1330,7 +1209,7 @@ void Translator::settle_branch_values(const Label& label) {
 }
 
 void Translator::branch_to(uint32_t depth) {
-  Label& target = label(depth);
+  Label& target = walk_.target(depth);
   settle_branch_values(target);
   take_branch(target);
 }
@@ -1342,34 +1221,31 @@ void Translator::take_branch(Label& target) {
 }
 
 void Translator::branch_if(uint32_t depth) {
-  Label& target = label(depth);
+  Label& target = walk_.target(depth);
   const Entry condition = pop();
   settle_branch_values(target);
   const bool plain = target.kind != Label::Kind::kFunction && values_in_place(target);
   if (plain) {
     const uint32_t at = emit_test(condition, true);
-    link(target, at);
-    return begin_segment();
+    return link(target, at);
   }
   const uint32_t skip = emit_test(condition, false);
-  // The taken way is a segment of its own, of no cost.
-  begin_segment();
+  begin_way();
   take_branch(target);
   patch(skip);
-  begin_segment();
 }
 
 // Branches to `target` with the values on top, unless `skips` is true of the slot.
 void Translator::branch_unless(Operation skips, uint32_t slot, Label& target) {
   emit(skips);
   const uint32_t skip = emit_branch(slot, 0);
-  begin_segment();
+  begin_way();
   take_branch(target);
   patch(skip);
 }
 
 void Translator::branch_on_null(uint32_t depth) {
-  Label& target = label(depth);
+  Label& target = walk_.target(depth);
   settle_from(0);
   const Entry reference = pop();  // it does not go along
   if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
@@ -1379,11 +1255,10 @@ void Translator::branch_on_null(uint32_t depth) {
     branch_unless(Operation::kBrIf64, reference.slot, target);
   }
   push_slot();
-  begin_segment();
 }
 
 void Translator::branch_on_non_null(uint32_t depth) {
-  Label& target = label(depth);
+  Label& target = walk_.target(depth);
   settle_from(0);
   const uint32_t slot = stack_.back().slot;
   if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
@@ -1393,14 +1268,12 @@ void Translator::branch_on_non_null(uint32_t depth) {
     branch_unless(Operation::kBrUnless64, slot, target);
   }
   pop();
-  begin_segment();
 }
 
 // -- structs and arrays
 
 // The operands become contiguous; the result takes the place of the first.
 void Translator::aggregate(const Instruction& in, size_t operands, bool has_result) {
-  begin_own_segment(in);
   const size_t first = stack_.size() - operands;
   settle_from(first);
   const uint32_t slot = operands == 0 ? top_slot() : stack_[first].slot;
@@ -1411,7 +1284,6 @@ void Translator::aggregate(const Instruction& in, size_t operands, bool has_resu
   emit_constant(static_cast<uint64_t>(in.op));
   may_trap(at);
   if (has_result) push_slot();
-  begin_segment();
 }
 
 namespace {
@@ -1530,7 +1402,7 @@ void Translator::reference_cast(const Instruction& in) {
 
 // The reference goes along, and is there also where the branch is not taken.
 void Translator::branch_on_cast(const Instruction& in) {
-  Label& target = label(in.index);
+  Label& target = walk_.target(in.index);
   const bool on_success = in.op == Opcode::kBrOnCast;
   settle_from(0);
   emit(Operation::kCastToAcc);
@@ -1543,7 +1415,6 @@ void Translator::branch_on_cast(const Instruction& in) {
   } else {
     branch_unless(on_success ? Operation::kBrUnlessA : Operation::kBrIfA, 0, target);
   }
-  begin_segment();
 }
 
 void Translator::check_non_null() {
@@ -1565,11 +1436,11 @@ void Translator::branch_table(const Instruction& in) {
   out_.resize(out_.size() + in.count + 1);
   // One way for each label, however often the table has it.
   ++way_stamp_;
-  if (ways_.size() < labels_.size()) ways_.resize(labels_.size());
+  if (ways_.size() < walk_.label_count()) ways_.resize(walk_.label_count());
   wasm::LabelReader labels(in);
   for (uint32_t i = 0; i <= in.count; ++i) {
     const uint32_t depth = labels.next(), at = table + i;
-    Label& target = label(depth);
+    Label& target = walk_.target(depth);
     Way& way = ways_[depth];
     if (way.stamp != way_stamp_) way = {way_stamp_, write_way(target)};
     if (way.at == kNone) link(target, at);
@@ -1581,7 +1452,7 @@ void Translator::branch_table(const Instruction& in) {
 uint32_t Translator::write_way(Label& target) {
   if (target.kind != Label::Kind::kFunction && values_in_place(target)) return kNone;
   const uint32_t at = here();
-  begin_segment();
+  begin_way();
   take_branch(target);
   return at;
 }
@@ -1625,7 +1496,7 @@ void Translator::call(const Instruction& in) {
   else target.constant = in.index;
   out_.push_back(target);
   may_trap(at);
-  behind_call(type, is_tail);
+  if (!is_tail) push_types(type.results);
 }
 
 void Translator::call_indirect(const Instruction& in) {
@@ -1639,7 +1510,7 @@ void Translator::call_indirect(const Instruction& in) {
   emit_slots(top_slot(), element_slot);
   emit_constant(uint64_t{in.index} | uint64_t{in.index2} << 32);
   may_trap(at);
-  behind_call(type, is_tail);
+  if (!is_tail) push_types(type.results);
 }
 
 void Translator::call_ref(const Instruction& in) {
@@ -1653,19 +1524,7 @@ void Translator::call_ref(const Instruction& in) {
   emit_slots(top_slot(), slot);
   emit_constant(in.index);
   may_trap(at);
-  behind_call(type, is_tail);
-}
-
-void Translator::behind_call(const wasm::FuncType& type, bool is_tail) {
-  if (is_tail) return become_unreachable();
-  begin_segment();
-  push_types(type.results);
-}
-
-void Translator::become_unreachable() {
-  unreachable_ = true;
-  skipped_blocks_ = 0;
-  cut_stack(labels_.back().height);
+  if (!is_tail) push_types(type.results);
 }
 
 }  // namespace

@@ -119,15 +119,15 @@ std::optional<Diagnostic> RunnableModule::validate(std::string_view text) {
   return std::nullopt;
 }
 
-// A function is compiled as soon as it is known to be valid: the validator has looked at its locals, and its bytes
-// are at hand.
+// A function is compiled as soon as it is known to be valid, from what the validator has noted: its instructions, which
+// are decoded once, and how it uses its locals.
 std::optional<Diagnostic> RunnableModule::validate_and_compile(std::string_view text,
                                                                const native::CodeCache* cache) {
   native::ModuleCode::Batch batch(native_code());
   std::optional<uint32_t> too_large;
   const auto info = wasm::validate(
-      module_, text, [&](uint32_t index, const wasm::FunctionInfo& f, const wasm::LocalUses& uses) {
-        if (set_frame(index, frame_of(index, f))) batch.add(index, uses);
+      module_, text, [&](uint32_t index, const wasm::FunctionInfo& f, const wasm::BodyNotes& notes) {
+        if (set_frame(index, frame_of(index, f))) batch.add(index, notes);
         else if (!too_large) too_large = index;
       });
   if (!info) return info.error();

@@ -89,12 +89,22 @@ constexpr Cond swapped(Cond c) {
   }
 }
 
-// base + index + displacement.
-struct Mem {
-  Reg base;
-  int32_t offset;
-  Reg index = kNoReg;
-  uint8_t scale = 0;  // log2
+// base + (index << scale) + offset; or nothing. One number: a structure of four would be written in parts and read as
+// a whole, which must wait for the parts.
+class Mem {
+ public:
+  constexpr Mem() = default;
+  constexpr Mem(Reg base, int32_t offset, Reg index = kNoReg, uint8_t scale = 0)
+      : bits_(static_cast<uint32_t>(offset) | uint64_t{base} << 32 | uint64_t{index} << 40 |
+              uint64_t{scale} << 48) {}
+  explicit constexpr operator bool() const { return base() != kNoReg; }
+  [[nodiscard]] constexpr Reg base() const { return static_cast<Reg>(bits_ >> 32 & 0xFF); }
+  [[nodiscard]] constexpr Reg index() const { return static_cast<Reg>(bits_ >> 40 & 0xFF); }
+  [[nodiscard]] constexpr uint8_t scale() const { return static_cast<uint8_t>(bits_ >> 48); }
+  [[nodiscard]] constexpr int32_t offset() const { return static_cast<int32_t>(bits_); }
+
+ private:
+  uint64_t bits_ = uint64_t{kNoReg} << 32;
 };
 
 // A displacement that waits for its target: the offset behind its four bytes.
@@ -147,8 +157,11 @@ class Assembler {
   }
 
   MEMBRANE_INLINE void ensure(size_t bytes) {
-    if (end_ - at_ < static_cast<ptrdiff_t>(bytes)) [[unlikely]]
+    if (!has_room(bytes)) [[unlikely]]
       grow(bytes);
+  }
+  [[nodiscard]] MEMBRANE_INLINE bool has_room(size_t bytes) const {
+    return end_ - at_ >= static_cast<ptrdiff_t>(bytes);
   }
   [[nodiscard]] uint32_t here() const { return static_cast<uint32_t>(at_ - buffer_.data()); }
   [[nodiscard]] uint8_t* data() { return buffer_.data(); }
@@ -238,13 +251,18 @@ class Assembler {
     if (is_short) out.u8(static_cast<uint8_t>(value));
     else out.u32(static_cast<uint32_t>(value));
   }
-  // sub with four bytes of constant, to be patched: the charge of a segment.
-  Patch sub_imm32(Reg from) {
+  // sub with four bytes of constant, and jl: the charge of a segment. Both are to be patched.
+  struct ChargePatches {
+    Patch constant, branch;
+  };
+  MEMBRANE_INLINE ChargePatches charge(Reg from) {
+    constexpr uint64_t kSubtract = 0x81 << 8 | 0xC0 << 16 | static_cast<uint64_t>(Alu::kSub) << 19,
+                       kBranch = 0x8C0F;
     Out out(*this);
-    out.rex(1, 0, from);
-    out.u8(0x81);
-    out.modrm(3, number(Alu::kSub), from);
-    return out.displacement();
+    out.put(0x48u | from >> 3 | kSubtract | uint64_t{from & 7u} << 16, 7);
+    const Patch constant = out.here();
+    out.put(kBranch, 6);
+    return {constant, out.here()};
   }
   void test(Width w, Reg a, Reg b) { rr(w, 0x85, b, a); }
   void imul(Width w, Reg to, Reg from) { rr0f(w, 0xAF, to, from); }
@@ -347,6 +365,7 @@ class Assembler {
   void push(Mem from) { rm(Width::k32, 0xFF, 6, from); }
   void int3() { Out(*this).u8(0xCC); }
   // Data between instructions.
+  void u32(uint32_t value) { Out(*this).u32(value); }
   void word(uint32_t value) { Out(*this).u32(value); }
   void bytes(const uint8_t* from, size_t count) {
     ensure(count + kSlack);
@@ -499,6 +518,9 @@ class Assembler {
     // Four bytes that are patched later; they end the instruction.
     MEMBRANE_INLINE Patch displacement() {
       u32(0);
+      return here();
+    }
+    [[nodiscard]] MEMBRANE_INLINE Patch here() const {
       return static_cast<Patch>(at_ - assembler_.buffer_.data());
     }
     MEMBRANE_INLINE void modrm(uint8_t mod, uint8_t reg, uint8_t rm) {
@@ -532,7 +554,7 @@ class Assembler {
     }
     MEMBRANE_INLINE void rm(Width w, uint8_t opcode, uint8_t reg, Mem m, bool force_rex = false) {
       const Address place = address_of(reg, m);
-      put_behind_rex(opcode | place.code << 8, place.size + 1, w == Width::k64, reg, m.base, index_of(m),
+      put_behind_rex(opcode | place.code << 8, place.size + 1, w == Width::k64, reg, m.base(), index_of(m),
                      force_rex);
     }
     struct Address {
@@ -541,13 +563,13 @@ class Assembler {
     };
     // ModRM, SIB and displacement. rsp and r12 as a base need a SIB; rbp and r13 a displacement.
     static MEMBRANE_INLINE Address address_of(uint8_t reg, Mem m) {
-      const bool has_index = m.index != kNoReg, has_sib = has_index || (m.base & 7) == rsp;
+      const bool has_index = m.index() != kNoReg, has_sib = has_index || (m.base() & 7) == rsp;
       const uint32_t mod =
-          m.offset != static_cast<int8_t>(m.offset) ? 2 : m.offset != 0 || (m.base & 7) == rbp;
-      const uint32_t index = has_index ? uint32_t{m.index} & 7 : uint32_t{rsp};
-      const uint32_t sib = uint32_t{m.scale} << 6 | index << 3 | (m.base & 7);
-      const uint32_t modrm = mod << 6 | (reg & 7) << 3 | (has_sib ? uint32_t{rsp} : m.base & 7u);
-      const uint64_t offset = static_cast<uint32_t>(m.offset);
+          m.offset() != static_cast<int8_t>(m.offset()) ? 2 : m.offset() != 0 || (m.base() & 7) == rbp;
+      const uint32_t index = has_index ? uint32_t{m.index()} & 7 : uint32_t{rsp};
+      const uint32_t sib = uint32_t{m.scale()} << 6 | index << 3 | (m.base() & 7);
+      const uint32_t modrm = mod << 6 | (reg & 7) << 3 | (has_sib ? uint32_t{rsp} : m.base() & 7u);
+      const uint64_t offset = static_cast<uint32_t>(m.offset());
       const uint32_t size = 1 + has_sib;
       const uint64_t head = modrm | (has_sib ? sib << 8 : 0);
       return {head | offset << 8 * size, size + mod * mod};  // of the displacement 0, 1 or 4 bytes
@@ -574,7 +596,7 @@ class Assembler {
       modrm(3, reg, rm);
     }
     MEMBRANE_INLINE void vex_rm(uint8_t opcode, uint8_t reg, uint8_t second, Mem m, uint8_t pp) {
-      vex(reg, second, m.base, 1, pp, false, index_of(m));
+      vex(reg, second, m.base(), 1, pp, false, index_of(m));
       u8(opcode);
       address(reg, m);
     }
@@ -584,13 +606,13 @@ class Assembler {
       u8(e.opcode);
       modrm(3, reg, rm);
     }
-    MEMBRANE_INLINE void avx(Avx o, uint8_t reg, uint8_t second, const Mem& m) {
+    MEMBRANE_INLINE void avx(Avx o, uint8_t reg, uint8_t second, Mem m) {
       const AvxEncoding& e = kAvxEncodings[static_cast<size_t>(o)];
-      vex(reg, second, m.base, e.map, e.pp, e.wide, index_of(m));
+      vex(reg, second, m.base(), e.map, e.pp, e.wide, index_of(m));
       u8(e.opcode);
       address(reg, m);
     }
-    static uint8_t index_of(const Mem& m) { return m.index == kNoReg ? uint8_t{0} : uint8_t{m.index}; }
+    static uint8_t index_of(Mem m) { return m.index() == kNoReg ? uint8_t{0} : uint8_t{m.index()}; }
 
    private:
     Assembler& assembler_;
@@ -618,7 +640,7 @@ class Assembler {
   }
   void rm0f(Width w, uint8_t opcode, uint8_t reg, Mem m) {
     Out out(*this);
-    out.put_behind_rex(0x0Fu | opcode << 8, 2, w == Width::k64, reg, m.base, Out::index_of(m));
+    out.put_behind_rex(0x0Fu | opcode << 8, 2, w == Width::k64, reg, m.base(), Out::index_of(m));
     out.address(reg, m);
   }
   void vex_rr(uint8_t opcode, uint8_t reg, uint8_t second, uint8_t rm, uint8_t pp) {

@@ -49,14 +49,14 @@ std::string xmm(Xmm x) { return "xmm" + std::to_string(x); }
 std::string suffix(Real r) { return r == Real::kF64 ? "sd" : "ss"; }
 
 std::string address(size_t log2_bytes, const Mem& m) {
-  std::string text = str(kPointers[log2_bytes]) + " ptr [" + name64(m.base);
-  if (m.index != kNoReg) {
+  std::string text = str(kPointers[log2_bytes]) + " ptr [" + name64(m.base());
+  if (m.index() != kNoReg) {
     text += " + ";
-    if (m.scale != 0) text += std::to_string(1 << m.scale) + "*";
-    text += name64(m.index);
+    if (m.scale() != 0) text += std::to_string(1 << m.scale()) + "*";
+    text += name64(m.index());
   }
-  if (m.offset > 0) text += " + " + std::to_string(m.offset);
-  if (m.offset < 0) text += " - " + std::to_string(-int64_t{m.offset});
+  if (m.offset() > 0) text += " + " + std::to_string(m.offset());
+  if (m.offset() < 0) text += " - " + std::to_string(-int64_t{m.offset()});
   return text + "]";
 }
 // As the tool prints a constant of the operation's width: 32 bits without a sign.
@@ -225,7 +225,11 @@ void add_arithmetic(Cases& cases) {
     }
   }
   each_register([&](Reg r) {
-    add("sub " + name64(r) + ", 305419896", [=](Assembler& a) { a.put32(a.sub_imm32(r) - 4, 0x12345678); });
+    add("sub " + name64(r) + ", 305419896\njl 20", [=](Assembler& a) {
+      const Assembler::ChargePatches patches = a.charge(r);
+      a.put32(patches.constant - 4, 0x12345678);
+      a.patch(patches.branch, patches.branch + 20);
+    });
   });
   for (const Width w : kWidths) {
     each_pair([&](Reg to, Reg from) {

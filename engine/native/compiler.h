@@ -1,5 +1,5 @@
 // The baseline compiler: from a validated function body to x86-64 code, in one pass
-// behind a short look over the body that counts how often locals are used.
+// after a short look over the body that counts how often locals are used.
 //
 // Locals that are used most have a register for the whole function ("pinned"); operands
 // are constants, registers, slots, flags or names of locals until something needs them.
@@ -8,7 +8,7 @@
 //
 // Vectors share the registers of floats; what becomes of each instruction on them is in vector_code.h.
 //
-// Fuel: the segments and costs are the translator's (translate.cc), to the unit.
+// Fuel: segments and costs come from BodyWalk (wasm/body_walk.h), as the translator's do.
 //
 // Deterministic: the same body gives the same bytes. What is seldom asked (where a trap
 // stands, which register holds a local) is not kept: the function is compiled again with
@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "engine/code/code.h"
-#include "wasm/local_uses.h"
+#include "wasm/decoded_body.h"
 #include "wasm/module.h"
 
 namespace membrane::engine::native {
@@ -78,15 +78,15 @@ class Compiler {
   // The code of function `index`, which lives until the next is compiled. Empty when the function is beyond this
   // compiler's bounds, as of locals and of code, or works on structs, arrays or references of a type. With `calls`,
   // calls of functions are direct, and to be filled in by the caller: they are appended, as places in this code; else
-  // they go through FunctionCode, but those of the function itself. `uses` is what the function does with its
-  // locals, when that is known already.
+  // they go through FunctionCode, but those of the function itself. `notes` are the validator's, when it has just
+  // read the function; else its body is read here, twice. The code is the same.
   // `catches` is given who catches what: its words are bytes of the code, and a landing is where control goes
   // with all values in their slots.
   std::span<const uint8_t> compile(uint32_t index, std::vector<BatchCall>* calls,
                                    std::span<Watch> watches = {}, CatchTable* catches = nullptr,
-                                   const wasm::LocalUses* uses = nullptr);
+                                   const wasm::BodyNotes* notes = nullptr);
 
-  struct Parts;  // of compiler.cc
+  struct Parts;  // see compiler_parts.h
 
  private:
   std::unique_ptr<Parts> parts_;

@@ -298,11 +298,11 @@ ModuleCode::Batch::Batch(ModuleCode& code)
       writer_(usual_code_bytes(code.module_.module())),
       starts_(code.module_.module().functions.size(), kNoCode) {}
 
-void ModuleCode::Batch::add(uint32_t function, const wasm::LocalUses& uses) {
+void ModuleCode::Batch::add(uint32_t function, const wasm::BodyNotes& notes) {
   const size_t known_calls = calls_.size();
   if (writer_.size() < kMostCodeBytes && writer_.align(kAlignment)) {
     const auto start = static_cast<uint32_t>(writer_.size());
-    const std::span<const uint8_t> made = compiler_.compile(function, &calls_, {}, nullptr, &uses);
+    const std::span<const uint8_t> made = compiler_.compile(function, &calls_, {}, nullptr, &notes);
     if (!made.empty() && writer_.append(made)) {
       for (size_t k = known_calls; k < calls_.size(); ++k) calls_[k].displacement_end += start;
       starts_[function] = start;

@@ -24,7 +24,7 @@
 #include "engine/native/code_cache.h"
 #include "engine/native/compiler.h"
 #include "engine/native/state.h"
-#include "wasm/local_uses.h"
+#include "wasm/decoded_body.h"
 
 namespace membrane::engine::native {
 
@@ -70,8 +70,8 @@ class ModuleCode {
   class Batch {
    public:
     explicit Batch(ModuleCode& code);
-    // `uses` is what the function does with its locals.
-    void add(uint32_t function, const wasm::LocalUses& uses);
+    // `notes` are the validator's, of the function.
+    void add(uint32_t function, const wasm::BodyNotes& notes);
     // What could not be compiled is the interpreter's. False when there is no room for code. The code is kept in
     // the cache, when there is one.
     bool finish(const CodeCache* cache);

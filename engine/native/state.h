@@ -59,16 +59,16 @@ struct HelperCall {
 //   49 81 EF cost         sub r15, cost        cost: 4 bytes
 //   0F 8C distance        jl stub              distance: 4 bytes
 //   stub: 41 FF 56 ..     call [r14 + exit_fuel]
-//         E9 distance     jmp behind the jl
+//         distance        from here to what follows the jl: 4 bytes
 struct Charge {
-  static constexpr uint32_t kSubtractBytes = 7, kBranchBytes = 6, kJumpBytes = 5;
+  static constexpr uint32_t kSubtractBytes = 7, kBranchBytes = 6;
   const uint8_t* at;
 
   // That of the stub whose exit returns to `pc`.
   static Charge of_stub(const uint8_t* pc) {
     int32_t distance = 0;
-    std::memcpy(&distance, pc + 1, sizeof distance);
-    return {pc + kJumpBytes + distance - (kBranchBytes + kSubtractBytes)};
+    std::memcpy(&distance, pc, sizeof distance);
+    return {pc + distance - (kBranchBytes + kSubtractBytes)};
   }
   [[nodiscard]] uint32_t cost() const {
     uint32_t cost = 0;

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/sanitized_testing.h"
 #include "engine/execution/module.h"
 #include "engine/native/compiler.h"
+#include "engine/native/runtime.h"
 #include "engine/testing/differential_testing.h"
 #include "engine/testing/generate_testing.h"
 #include "wasm/binary.h"
@@ -69,7 +72,8 @@ TEST(LocalUses, AreTheSameFromTheValidatorAndFromALook) {
     const auto module = wasm::decode(generate_module(choices_of_seed(seed, 200 + seed % 1800)).binary);
     ASSERT_TRUE(module);
     wasm::LocalUses found;
-    const auto compare = [&](uint32_t index, const wasm::FunctionInfo& info, const wasm::LocalUses& told) {
+    const auto compare = [&](uint32_t index, const wasm::FunctionInfo& info, const wasm::BodyNotes& notes) {
+      const wasm::LocalUses& told = notes.uses;
       found.look_at(module->view(module->functions[index].code), info.local_count);
       EXPECT_EQ(told.used(), found.used()) << seed;
       EXPECT_EQ(told.loops(), found.loops()) << seed;
@@ -82,6 +86,35 @@ TEST(LocalUses, AreTheSameFromTheValidatorAndFromALook) {
   }
   EXPECT_GT(functions, 500u);
   EXPECT_GT(loops, 500u);
+}
+
+// A module that is compiled whole is compiled from the validator's notes, and a function that is compiled again, or by
+// itself, from its bytes.
+TEST(Compiler, MakesTheSameCodeFromNotesAndFromBytes) {
+  if (!native::machine_is_supported()) GTEST_SKIP() << "nothing is compiled here";
+  size_t functions = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    auto decoded = wasm::decode(generate_module(choices_of_seed(seed, 200 + seed % 1800)).binary);
+    ASSERT_TRUE(decoded);
+    const auto module = compile_module(std::move(*decoded), {}, Tier::kCompiler);
+    ASSERT_TRUE(module);
+    const native::ModuleImage* const whole = (*module)->native_code().whole();
+    if (whole == nullptr) continue;
+    native::Compiler compiler(**module);
+    for (size_t i = 0; i < whole->starts.size(); ++i, ++functions) {
+      std::vector<native::BatchCall> calls;
+      const auto code = compiler.compile(whole->indices[i], &calls);
+      std::vector<uint8_t> again(code.begin(), code.end());
+      const uint8_t* const made = whole->block.code() + whole->starts[i];
+      std::vector<uint8_t> first(made, made + again.size());
+      for (const native::BatchCall& call : calls) {  // filled in when all functions were there
+        std::fill_n(again.data() + call.displacement_end - 4, 4, uint8_t{0});
+        std::fill_n(first.data() + call.displacement_end - 4, 4, uint8_t{0});
+      }
+      ASSERT_EQ(first, again) << "seed " << seed << ", function " << whole->indices[i];
+    }
+  }
+  EXPECT_GT(functions, 300u);
 }
 
 TEST(Generator, TheSameChoicesMakeTheSameModule) {
