@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "linux/abi/times.h"
 #include "linux/files/anonymous_node.h"
 
 namespace membrane::linux {
@@ -20,8 +21,6 @@ Try<nanoseconds> nanoseconds_of(const timespec& time) {
   if (time.tv_sec >= INT64_MAX / kSecond) return kNever;
   return nanoseconds(time.tv_sec * kSecond + time.tv_nsec);
 }
-
-timespec timespec_of(nanoseconds time) { return {time.count() / kSecond, time.count() % kSecond}; }
 
 nanoseconds sum(nanoseconds a, nanoseconds b) { return a > kNever - b ? kNever : a + b; }
 

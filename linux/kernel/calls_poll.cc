@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "linux/abi/times.h"
 #include "linux/kernel/file_calls.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
@@ -85,10 +86,6 @@ int64_t poll_until(Call& call, const TimeLimit& limit) {
   }
   CALL_TRY(call.task.write_memory(at, std::as_bytes(std::span(asked))));
   return ready;
-}
-
-timespec timespec_of(nanoseconds time) {
-  return {time.count() / 1'000'000'000, time.count() % 1'000'000'000};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <sys/time.h>
 #include <sys/times.h>
 
+#include "linux/abi/times.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/cpu_time.h"
 #include "linux/kernel/kernel.h"

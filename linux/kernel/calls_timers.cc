@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "linux/abi/times.h"
 #include "linux/kernel/call.h"
 #include "linux/kernel/kernel.h"
 #include "linux/kernel/signals.h"
@@ -37,8 +38,6 @@ Try<nanoseconds> length_of(const timespec& time) {
   if (time.tv_sec < 0 || time.tv_nsec < 0 || time.tv_nsec >= kSecond) return err(EINVAL);
   return std::chrono::seconds(std::min<int64_t>(time.tv_sec, kLongestS)) + nanoseconds(time.tv_nsec);
 }
-
-timespec timespec_of(nanoseconds time) { return {time.count() / kSecond, time.count() % kSecond}; }
 
 Try<PosixTimer*> timer_of(Call& call, int id) {
   const auto found = call.process().timers.find(id);

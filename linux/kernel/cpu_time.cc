@@ -46,10 +46,6 @@ CpuTime used_by(const Kernel& kernel, const Process& process) {
   return used;
 }
 
-timespec timespec_of(std::chrono::nanoseconds time) {
-  return {.tv_sec = time.count() / kNsInSecond, .tv_nsec = time.count() % kNsInSecond};
-}
-
 void put_into(rusage& usage, const CpuTime& time) {
   usage.ru_utime = timeval_of(time.user);
   usage.ru_stime = timeval_of(time.system);

@@ -14,7 +14,6 @@ CpuTime used_by(const Kernel& kernel, const Process& process);
 std::chrono::nanoseconds used_on_processors(const Task& task);
 
 // Converted to the types of system calls.
-timespec timespec_of(std::chrono::nanoseconds time);
 void put_into(rusage& usage, const CpuTime& time);
 int64_t ticks_of(std::chrono::nanoseconds time);  // of 10 ms
 
