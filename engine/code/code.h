@@ -49,7 +49,7 @@ using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* me
                          double acc64, float acc32);
 
 // The views of one word. Which one holds is said by the operation (translate.cc writes,
-// interpreter.cc reads; the formats stand beside each handler there).
+// *_handlers.cc read; the formats stand beside each handler there).
 struct HeaderWord {
   uint32_t cost, code_offset;
 };

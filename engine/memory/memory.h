@@ -7,7 +7,7 @@
 // A wasm32 address plus offset is below 2^33, so that every access that misses the
 // memory lands in the region and faults; the fault becomes a trap (fault.h). The base never moves, also when the memory grows.
 //
-// An access with a 64-bit address can be anywhere, so its bounds are compared (interpreter.cc). Also then
+// An access with a 64-bit address can be anywhere, so its bounds are compared (handler_memory.h). Also then
 // a memory has at most 4 GiB.
 //
 // Regions come from a process-wide pool (region_pool.h): what one guest leaves is gone before another sees the

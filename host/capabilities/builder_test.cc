@@ -60,7 +60,7 @@ TEST(Builder, AnInvalidBuilderIsATrap) {
   for (const int bad : {0, 64, -1, INT32_MAX}) {
     const CallResult outcome = machine.call("builder.size", {bad});
     EXPECT_EQ(outcome.end, CallEnd::kTrap) << bad;
-    EXPECT_NE(outcome.error.reason.find("no builder"), std::string::npos);
+    EXPECT_NE(outcome.error.reason.find("not a builder"), std::string::npos);
   }
 }
 

@@ -58,7 +58,7 @@ TEST(Map, AnInvalidMapIsATrap) {
   for (const int bad : {0, 64, -1, INT32_MAX}) {
     const CallResult outcome = machine.call("map.count", {bad});
     EXPECT_EQ(outcome.end, CallEnd::kTrap) << bad;
-    EXPECT_NE(outcome.error.reason.find("no map"), std::string::npos);
+    EXPECT_NE(outcome.error.reason.find("not a map"), std::string::npos);
   }
 }
 
