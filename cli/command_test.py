@@ -1202,7 +1202,7 @@ class Agent(CommandTest):
         self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "wat,python", code=2),
                             "python is not installed", "languages add python")
         self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "../wat", code=2),
-                            "no name of a language", "python, js or wat")
+                            "not the name of a language", "python, js or wat")
         self.assertEqual(self.membrane("agent", "task", "--model-file", answers, "--language", "wat").stderr, "")
 
     def test_a_program_in_another_language_is_answered_with_the_installed_ones(self):

@@ -83,7 +83,7 @@ class Run(PatchTest):
     def test_what_git_cannot_express_is_reported(self):
         patch = self.folder / "left.patch"
         done = self.membrane("run", "--kind", "linux", "--image", "base", "-q", "--diff", patch, "--", "mkdir", "/hollow")
-        self.assertIn(b"1 changes are no part of the patch", done.stderr)
+        self.assertIn(b"changes that are not in the patch: 1 ", done.stderr)
 
     def test_a_file_that_cannot_be_written(self):
         done = self.membrane("run", "--kind", "linux", "--image", "base", "-q", "--diff", self.folder / "no/such", "--", "true", code=2)

@@ -78,9 +78,8 @@ Status write_diff(linux::LiveComputer& computer, const std::string& image, const
   if (!to)
     return fail(ErrorCode::kUnavailable, "cannot write the patch to " + file + ": " + std::strerror(errno));
   if (patch.left_out > 0)
-    print(stderr, "note: " + std::to_string(patch.left_out) +
-                      " changes are not in the patch: git does not record owners, empty directories, pipes "
-                      "and devices\n");
+    print(stderr, "note: changes that are not in the patch: " + std::to_string(patch.left_out) +
+                      " (git does not record owners, empty directories, pipes and devices)\n");
   return {};
 }
 

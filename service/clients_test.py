@@ -506,7 +506,7 @@ class Python(PythonClient):
                 try:
                     ended.check()
                 except ProgramError as error:
-                    assert (error.code, error.result, "exit code 3" in error.message) == ("exit", ended, True)
+                    assert (error.code, error.result, "exited with code 3" in error.message) == ("exit", ended, True)
                 else:
                     raise AssertionError
             """)

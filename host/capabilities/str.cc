@@ -486,7 +486,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kWidth},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "The text, padded with spaces on the left to width bytes; unchanged when it is that wide.",
+     .summary = "The text padded with spaces on the left to width bytes; unchanged if it is wider.",
      .example = R"((call $io.print (call $str.pad_left (string "7") (i32.const 3))))",
      .prints = "  7",
      .handler = pad_left},
@@ -495,7 +495,7 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kText, kWidth},
      .result = Type::kBytes,
      .result_name = "text",
-     .summary = "The text, padded with spaces on the right to width bytes; unchanged when it is that wide.",
+     .summary = "The text padded with spaces on the right to width bytes; unchanged if it is wider.",
      .example =
          R"((call $io.print (call $str.concat (call $str.pad_right (string "7") (i32.const 3)) (string "|"))))",
      .prints = "7  |",
