@@ -1,5 +1,5 @@
 ;; name: base64-decode
-;; does: Prints the bytes that the Base64 of the input stands for. White space around it is passed over.
+;; does: Prints the bytes that the Base64 of the input encodes. White space around it is ignored.
 ;; input: Base64
 ;; result: the bytes, on stdout
 ;; example: base64-decode, with the input "aGVsbG8="

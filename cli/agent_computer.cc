@@ -145,7 +145,7 @@ Result<agent::Executor> AgentComputer::executor(sandbox::ReceiptBook* receipts) 
     const auto latest = latest_.lock();
     if (latest == nullptr) return;
     latest->gateway->tell(report);
-    latest->directories->tell_uses(report);
+    latest->directories->report_uses(report);
   };
   if (receipts != nullptr) {
     MEMBRANE_ASSIGN(options.description,

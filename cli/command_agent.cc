@@ -375,7 +375,7 @@ Status check_for_linux(const Options& options) {
 }
 
 // A replay in a sandbox with other initial contents differs in everything that follows.
-void tell_what_was_given(const Options& options, const std::optional<agent::Recording>& recording,
+void print_given_options(const Options& options, const std::optional<agent::Recording>& recording,
                          const std::vector<std::string>& given) {
   if (options.replay_file.empty() || recording->plain) return;
   for (const std::string& each : recording->given)
@@ -421,7 +421,7 @@ Result<int> run_in_computer(const Options& options, Speaker& speaker) {
   }
   for (const std::string& copy : options.copies) work.given.push_back("--copy " + copy);
   if (!options.image.empty()) work.given.push_back("--image " + options.image);
-  tell_what_was_given(options, speaker.recording, work.given);
+  print_given_options(options, speaker.recording, work.given);
   MEMBRANE_TRY(check_results(options));
   work.at_end = [&]() -> Status {
     if (!options.diff_file.empty()) MEMBRANE_TRY(computer->write_diff(options.diff_file));

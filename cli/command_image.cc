@@ -187,7 +187,7 @@ bool is_reproducible(const computers::BuiltImage& built) {
 }
 
 // The steps that used the network, so that nobody takes the image for reproducible.
-void tell_network(const computers::BuiltImage& built) {
+void print_network(const computers::BuiltImage& built) {
   for (const computers::NetworkStep& step : built.network) {
     std::string shown = "network: line " + std::to_string(step.line) + ", " + step.instruction;
     if (step.is_cached && step.hosts.empty()) shown += " (cached)";
@@ -255,7 +255,7 @@ Result<int> build(const Options& options) {
     return std::unexpected(built_or_not.error());
   }
   const computers::BuiltImage& built = *built_or_not;
-  tell_network(built);
+  print_network(built);
   if (options.json)
     print_json(nlohmann::ordered_json{{"name", built.image.name},
                                       {"digest", "sha256:" + built.digest},

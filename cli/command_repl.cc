@@ -455,7 +455,7 @@ void add_repl(CLI::App& app, int& exit_code) {
       "  membrane repl js --allow 'http:GET:https://example.org/*'\n"
       "  membrane repl --with rich\n"
       "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
-      "An entry is a line of code. One that opens a bracket or a text of several lines goes on until that is "
+      "An entry is a line of code. One that opens a bracket or a multi-line string continues until that is "
       "closed, and a\n"
       "block (a line that ends in a colon, and what is indented after it) until an empty line; at a terminal "
       "at once, in a\n"
@@ -469,7 +469,7 @@ void add_repl(CLI::App& app, int& exit_code) {
       "process.exit(3) and Ctrl-D end the session.\n"
       "Exit codes: that of the entry that ended the session, else 0, whatever the entries did; 2 wrong "
       "usage, or a\n"
-      "language that is not there; 3 Membrane failed.");
+      "language that is not installed; 3 Membrane failed.");
   command->callback([options, &exit_code] {
     options->language = lang::language_named(options->language);
     const Result<int> code = run(*options);

@@ -83,7 +83,7 @@ Status write_diff(linux::LiveComputer& computer, const std::string& image, const
   return {};
 }
 
-Status tell_made(const LinuxCommand& command, const linux::Computer& computer) {
+Status report_made(const LinuxCommand& command, const linux::Computer& computer) {
   MEMBRANE_ASSIGN(const linux::StoredImage image, linux::find_image(computer.image));
   const std::string platform = computer.platform.empty() ? linux::fastest_platform() : computer.platform;
   MEMBRANE_ASSIGN(std::string description,
@@ -148,7 +148,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
         "Leave --platform out.");
   MEMBRANE_ASSIGN(linux::Computer computer, computer_of(command));
   MEMBRANE_TRY(check_diff_file(command.diff_file));
-  if (command.on_made) MEMBRANE_TRY(tell_made(command, computer));
+  if (command.on_made) MEMBRANE_TRY(report_made(command, computer));
   std::unique_ptr<OuterTerminal> terminal;
   if (command.has_terminal) {
     MEMBRANE_ASSIGN(terminal, OuterTerminal::take(cancelled));
@@ -209,7 +209,7 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
   directories->tell(report);
   gateway->end();  // so that the account of its connections is complete
   gateway->tell(report);
-  directories->tell_uses(report);
+  directories->report_uses(report);
   report.platform = ended.platform;
   report.memory_peak_bytes = ended.memory_peak_bytes;
   report.compile_us = ended.start_us;

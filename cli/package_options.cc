@@ -15,8 +15,9 @@ std::function<void(std::string_view step)> progress_of(const std::vector<std::st
   if (auto line = progress_line()) return line;
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return [list, was_told = false](std::string_view step) mutable {
-    if (!std::exchange(was_told, true)) print(stderr, "membrane: " + std::string(step) + ": " + list + "\n");
+  return [list, was_reported = false](std::string_view step) mutable {
+    if (!std::exchange(was_reported, true))
+      print(stderr, "membrane: " + std::string(step) + ": " + list + "\n");
   };
 }
 

@@ -17,7 +17,7 @@ struct Phrase {
   std::string_view rest, command;
 };
 
-// ID stands for the sandbox.
+// ID is replaced by the sandbox's id.
 constexpr Phrase kPhrases[] = {
     {"The list of files says what there is: files.list() of the clients, GET …/files/list.", ""},
     {"GET /v1/templates lists them.", "membrane templates lists them."},

@@ -70,7 +70,7 @@ class ComputerSession final : public sandbox::Session {
     gateway_->renew(options_.limits);
     sandbox::Report report = run_command(*computer_, std::move(run));
     gateway_->tell(report);
-    directories_->tell_uses(report);
+    directories_->report_uses(report);
     return report;
   }
   sandbox::Report go_on(std::optional<uint64_t>) override {

@@ -226,7 +226,7 @@ class Parsing {
     MEMBRANE_ASSIGN(const std::string new_name, name_of_line(here().substr(4)));
     if (is_git && ((!file.is_new && !file.is_rename && !file.is_copy && old_name.empty()) ||
                    (!file.is_removed && new_name.empty())))
-      return wrong("/dev/null stands for a file that is neither new nor removed");
+      return wrong("/dev/null is given for a file that is neither new nor removed");
     if (!is_git || !old_name.empty()) file.old_name = old_name;
     if (!is_git || !new_name.empty()) file.new_name = new_name;
     file.hunks = next_;

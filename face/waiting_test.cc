@@ -379,7 +379,7 @@ membrane_sandbox* sandbox_in_c(bool waits) {
   return sandbox;
 }
 
-std::string told_and_freed(membrane_report* report) {
+std::string described_and_freed(membrane_report* report) {
   membrane_value value{};
   std::string text = membrane_report_outcome(report);
   if (membrane_report_value(report, 0, &value)) text += " " + std::to_string(value.of.i32);
@@ -421,7 +421,7 @@ TEST(CFaceWaits, ARunEachAnswerInAProcessOfItsOwn) {
             : membrane_sandbox_resume_with(sandbox, bytes->data(), bytes->size(), tenfold_in_c, nullptr,
                                            UINT64_MAX);
     membrane_sandbox_free(sandbox);
-    if (!is_first) return say(told_and_freed(next));
+    if (!is_first) return say(described_and_freed(next));
     say(in_another(snapshot_of(next)));
     return membrane_report_free(next);
   }
@@ -430,12 +430,12 @@ TEST(CFaceWaits, ARunEachAnswerInAProcessOfItsOwn) {
   const Bytes bytes = snapshot_of(waiting);
   membrane_report_free(waiting);
   membrane_sandbox* const at_once = sandbox_in_c(false);
-  EXPECT_EQ(in_another(bytes), told_and_freed(membrane_sandbox_run(at_once, &program)));
-  const std::string failed = told_and_freed(
+  EXPECT_EQ(in_another(bytes), described_and_freed(membrane_sandbox_run(at_once, &program)));
+  const std::string failed = described_and_freed(
       membrane_sandbox_resume(sandbox, bytes.data(), bytes.size(), nullptr, 0, "sold out", UINT64_MAX));
   EXPECT_TRUE(failed.starts_with("trapped") && failed.ends_with("own.f: sold out")) << failed;
-  EXPECT_TRUE(told_and_freed(membrane_sandbox_resume(sandbox, bytes.data(), bytes.size(), nullptr, 0, nullptr,
-                                                     UINT64_MAX))
+  EXPECT_TRUE(described_and_freed(membrane_sandbox_resume(sandbox, bytes.data(), bytes.size(), nullptr, 0,
+                                                          nullptr, UINT64_MAX))
                   .starts_with("invalid"));
   membrane_sandbox_free(at_once);
   membrane_sandbox_free(sandbox);
@@ -453,7 +453,7 @@ TEST(CFaceWaits, ACallEachAnswerInAProcessOfItsOwn) {
     membrane_call_free(call);
     return copy;
   };
-  const auto told_and_freed = [](membrane_call* call) {
+  const auto described_and_freed = [](membrane_call* call) {
     membrane_value value{};
     EXPECT_TRUE(membrane_call_result(call, 0, &value));
     const std::string text =
@@ -483,7 +483,7 @@ TEST(CFaceWaits, ACallEachAnswerInAProcessOfItsOwn) {
       membrane_instance* const instance = membrane_call_get_instance(call);
       EXPECT_EQ(membrane_instance_memory(instance, nullptr)[16], 40);
       membrane_instance_free(instance);
-      return say(told_and_freed(call));
+      return say(described_and_freed(call));
     }
     return say(in_another(dumped_and_freed(call)));
   }
@@ -494,7 +494,7 @@ TEST(CFaceWaits, ACallEachAnswerInAProcessOfItsOwn) {
   membrane_call* const call = membrane_instance_call(instance, "run", &argument, 1, 1000, nullptr);
   ASSERT_EQ(membrane_call_get_status(call), MEMBRANE_WAITING);
   EXPECT_EQ(in_another(dumped_and_freed(call)),
-            told_and_freed(membrane_instance_call(whole, "run", &argument, 1, 1000, nullptr)));
+            described_and_freed(membrane_instance_call(whole, "run", &argument, 1, 1000, nullptr)));
   membrane_instance_free(whole);
   membrane_instance_free(instance);
   membrane_module_free(module);

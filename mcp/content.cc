@@ -147,7 +147,7 @@ OrderedJson schema_of_run() {
   properties["stderr"] = described("string", "What it printed to standard error");
   properties["is_cut"] = described("boolean", "Some output is left out here");
   properties["results"] = list(text);
-  properties["results"]["description"] = "Of WAT: the values that the function returned";
+  properties["results"]["description"] = "In WAT: the values that the function returned";
   properties["error"] = object({{"code", text},
                                 {"message", text},
                                 {"hint", text},
@@ -155,10 +155,10 @@ OrderedJson schema_of_run() {
                                 {"line", count},
                                 {"traceback", text}},
                                {"code", "message"});
-  properties["exit_code"] = described("integer", "Of a program that ended itself");
+  properties["exit_code"] = described("integer", "If the program exited");
   properties["refused"] =
       list(object({{"call", text}, {"reason", text}, {"grant", text}}, {"call", "reason"}));
-  properties["refused"]["description"] = "Calls that the policy refused; grant is what would allow them";
+  properties["refused"]["description"] = "Calls that the policy refused; grant is what would allow each";
   properties["files"] = list(object({{"path", text}, {"size_bytes", count}}, {"path", "size_bytes"}));
   properties["files"]["description"] = "Files that it made or changed";
   properties["fuel_used"] = count;

@@ -264,7 +264,7 @@ TEST(Tools, RunCodeSaysHowNumpyCountsWherePythonIsOffered) {
         .front()
         .description;
   };
-  EXPECT_NE(description("python").find("give dtype=np.int64"), std::string::npos);
+  EXPECT_NE(description("python").find("use dtype=np.int64"), std::string::npos);
   EXPECT_EQ(description("js").find("numpy"), std::string::npos);
 }
 

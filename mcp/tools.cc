@@ -201,7 +201,7 @@ const OrderedJson& count_schema() {
 
 Parameter session_parameter() {
   return {.name = "session",
-          .description = "The handle that create_session or fork_session gave",
+          .description = "The handle that create_session or fork_session returned",
           .is_required = true};
 }
 
@@ -215,7 +215,7 @@ std::vector<std::string> names_of(const Offer& offer, bool in_sessions) {
 Parameter language_parameter(const Offer& offer, bool in_sessions) {
   return {.name = "language",
           .type = ParameterType::kLanguage,
-          .description = "What the code is written in",
+          .description = "The language of the code",
           .is_required = true,
           .choices = names_of(offer, in_sessions)};
 }
@@ -232,14 +232,14 @@ Parameter seal_parameter(std::string what) {
 Parameter timeout_parameter() {
   return {.name = "timeout_ms",
           .type = ParameterType::kInteger,
-          .description = "Less time than the policy's, in milliseconds",
+          .description = "A lower time limit than the policy's, in milliseconds",
           .least = 1,
           .most = kMostWallMs};
 }
 
 std::string policy_of(const Offer& offer) {
   if (offer.policy.size() <= kMaxPolicyBytes) return offer.policy;
-  return offer.policy.substr(0, utf8_cut(offer.policy, kMaxPolicyBytes)) + "…\nexplain_policy says the rest.";
+  return offer.policy.substr(0, utf8_cut(offer.policy, kMaxPolicyBytes)) + "…\nexplain_policy has the rest.";
 }
 
 // What a model would otherwise assume.
@@ -247,7 +247,7 @@ std::string differences_of(const Offer& offer) {
   const bool has_python = std::ranges::any_of(
       offer.languages, [](const OfferedLanguage& language) { return language.name == "python"; });
   return has_python
-             ? "\nIn Python, numpy integers have 32 bits by default: give dtype=np.int64 for large values."
+             ? "\nIn Python, numpy integers have 32 bits by default: use dtype=np.int64 for large values."
              : "";
 }
 
@@ -260,11 +260,11 @@ std::string shared_of(const Offer& offer) {
   for (const OfferedLanguage& each : offer.languages)
     if (each.has_sessions) (is_linux(each) ? has_linux : has_others) = true;
   const std::string of_linux =
-      "share files and background processes; each begins in a shell of its own, so that its directory and "
-      "its variables are gone afterwards";
-  if (!has_linux) return "programs that run in it one after the other share variables, imports and files.";
-  if (!has_others) return "scripts that run in it one after the other " + of_linux + ".";
-  return "programs that run in it one after the other share variables, imports and files; scripts of linux " +
+      "share files and background processes; each starts in a new shell, so directory and variables do not "
+      "persist";
+  if (!has_linux) return "programs in it run one after another, and share variables, imports and files.";
+  if (!has_others) return "scripts in it run one after another, and " + of_linux + ".";
+  return "programs in it run one after another, and share variables, imports and files; linux scripts " +
          of_linux + ".";
 }
 
@@ -272,7 +272,7 @@ Tool run_code_tool(const Offer& offer) {
   Tool tool = {.name = "run_code",
                .title = "Run code",
                .description =
-                   "Runs one program in a fresh sandbox, which is gone afterwards, and answers what it "
+                   "Runs one program in a fresh sandbox, which then ends, and returns what it "
                    "printed, the value of its last expression, errors with their place, and what was "
                    "refused. What programs here may do:\n" +
                    policy_of(offer) + differences_of(offer),
@@ -285,7 +285,7 @@ Tool run_code_tool(const Offer& offer) {
                              .type = ParameterType::kTexts,
                              .description = "The program's arguments (sys.argv[1:], process.argv.slice(2))"});
   tool.parameters.push_back(timeout_parameter());
-  tool.parameters.push_back(seal_parameter("Make a signed receipt of the run, which get_receipt gives"));
+  tool.parameters.push_back(seal_parameter("Make a signed receipt of the run, which get_receipt returns"));
   return tool;
 }
 
@@ -293,22 +293,21 @@ void add_session_tools(std::vector<Tool>& tools, const Offer& offer) {
   tools.push_back(
       {.name = "create_session",
        .title = "Create a session",
-       .description = "Begins a session: " + shared_of(offer) + " There can be " +
+       .description = "Starts a session: " + shared_of(offer) + " There can be " +
                       std::to_string(offer.most_sessions) +
-                      " at once; close_session makes room. Each program in it has what run_code says.",
+                      " at once; close_session makes room. Programs in it may do what run_code describes.",
        .parameters = {language_parameter(offer, true),
                       seal_parameter(
-                          "Make a signed receipt of each of its programs, which get_receipt gives")},
+                          "Make a signed receipt of each of its programs, which get_receipt returns")},
        .output_schema = schema_of_session(),
        .call = create_session});
   Tool run = {
       .name = "run_in_session",
       .title = "Run code in a session",
       .description =
-          "Runs a program in a session, and answers as run_code does. A program that runs out of fuel, "
-          "time or memory leaves the session as it was before; an error of the language leaves what "
-          "was done until then. A script of linux leaves what it did however it ends. One program at a time "
-          "runs in a session.",
+          "Runs a program in a session, and returns what run_code returns. A program that runs out of fuel, "
+          "time or memory is undone; after an error of the language, what it did before stays. What a linux "
+          "script did always stays. One program at a time runs in a session.",
       .parameters = {session_parameter()},
       .output_schema = schema_of_run(),
       .is_open_world = true,
@@ -320,19 +319,19 @@ void add_session_tools(std::vector<Tool>& tools, const Offer& offer) {
       {.name = "fork_session",
        .title = "Fork a session",
        .description =
-           "Makes copies of a session as it stands, with its variables, files and processes, each of which "
-           "goes its own way: to try several things from one state, or to keep one to return to.",
+           "Makes independent copies of a session, with its variables, files and processes: to try several "
+           "things from one state, or to keep a state to return to.",
        .parameters = {session_parameter(),
                       {.name = "count",
                        .type = ParameterType::kInteger,
-                       .description = "How many; 1 when it is left out",
+                       .description = "How many; 1 by default",
                        .least = 1,
                        .most = kMostForks}},
        .output_schema = object_schema({{"sessions", list_schema(schema_of_session())}}),
        .call = fork_session});
   tools.push_back({.name = "close_session",
                    .title = "Close a session",
-                   .description = "Ends a session; its variables and files are gone. Its reports stay.",
+                   .description = "Ends a session; its variables and files are lost. Its reports stay.",
                    .parameters = {session_parameter()},
                    .output_schema = object_schema({{"session", text_schema()}}),
                    .destroys = true,
@@ -344,8 +343,8 @@ void add_file_tools(std::vector<Tool>& tools) {
       {.name = "list_files",
        .title = "List a session's files",
        .description =
-           "The files that programs of a session made or changed, or that write_file put there. Granted "
-           "directories of the host are not listed; programs list those.",
+           "Lists the files that programs of a session made or changed, or that write_file wrote. Granted "
+           "directories of the host are not included; programs can list those.",
        .parameters = {session_parameter()},
        .output_schema = object_schema(
            {{"files", list_schema(object_schema({{"path", text_schema()}, {"size_bytes", count_schema()}}))},
@@ -355,17 +354,17 @@ void add_file_tools(std::vector<Tool>& tools) {
   tools.push_back(
       {.name = "read_file",
        .title = "Read a session's file",
-       .description = "A file of a session: text, an image, or base64 of other bytes.",
+       .description = "Reads a file of a session: text, an image, or base64 of other bytes.",
        .parameters = {session_parameter(),
                       {.name = "path",
-                       .description = "/tmp/a.csv; a relative one begins at /, where programs begin",
+                       .description = "/tmp/a.csv; a relative path is relative to /, where programs start",
                        .is_required = true},
                       {.name = "offset",
                        .type = ParameterType::kInteger,
-                       .description = "In bytes; next_offset of the part before"},
+                       .description = "In bytes; the next_offset of the previous part"},
                       {.name = "max_bytes",
                        .type = ParameterType::kInteger,
-                       .description = "At most so much; 65536 when it is left out",
+                       .description = "The maximum to read; 65536 by default",
                        .least = 1,
                        .most = kMostReadBytes}},
        .output_schema =
@@ -374,21 +373,20 @@ void add_file_tools(std::vector<Tool>& tools) {
                           {"offset", count_schema()},
                           {"encoding", {{"enum", {"utf-8", "base64"}}}},
                           {"content", text_schema()},
-                          {"next_offset", {{"type", "integer"}, {"description", "Where the rest begins"}}}}),
+                          {"next_offset", {{"type", "integer"}, {"description", "Where the rest starts"}}}}),
        .only_reads = true,
        .call = read_file});
   tools.push_back(
       {.name = "write_file",
        .title = "Write a session's file",
-       .description = "Puts a file into a session, in the place of one that is there. Nothing is written to "
-                      "the host.",
+       .description = "Writes a file in a session, or replaces it. Nothing is written to the host.",
        .parameters = {session_parameter(),
                       {.name = "path",
-                       .description = "/tmp/a.csv; a relative one begins at /, where programs begin",
+                       .description = "/tmp/a.csv; a relative path is relative to /, where programs start",
                        .is_required = true},
                       {.name = "content", .description = "Text, or base64", .is_required = true},
                       {.name = "encoding",
-                       .description = "Of content; utf-8 when it is left out",
+                       .description = "Of content; utf-8 by default",
                        .choices = {"utf-8", "base64"}}},
        .output_schema = object_schema({{"path", text_schema()}, {"size_bytes", count_schema()}}),
        .destroys = true,
@@ -398,12 +396,12 @@ void add_file_tools(std::vector<Tool>& tools) {
 void add_account_tools(std::vector<Tool>& tools, bool with_sessions) {
   std::vector<Parameter> whose;
   if (with_sessions)
-    whose.push_back(
-        {.name = "session", .description = "Whose policy; left out: that of run_code and of new sessions"});
+    whose.push_back({.name = "session",
+                     .description = "The session; by default the policy of run_code and of new sessions"});
   tools.push_back(
       {.name = "explain_policy",
        .title = "Explain the policy",
-       .description = "What programs may do and what they may not, and every limit, in sentences; policy is "
+       .description = "Explains in sentences what programs may and may not do, with every limit; policy is "
                       "the same as canonical JSON.",
        .parameters = std::move(whose),
        .output_schema = object_schema({{"explanation", text_schema()}, {"policy", text_schema()}}),
@@ -411,7 +409,7 @@ void add_account_tools(std::vector<Tool>& tools, bool with_sessions) {
        .call = explain_policy});
   tools.push_back({.name = "list_reports",
                    .title = "List reports",
-                   .description = "The latest runs, the latest first: language, outcome, session.",
+                   .description = "Lists the latest runs, newest first: language, outcome, session.",
                    .output_schema = object_schema(
                        {{"reports", list_schema({{"type", "object"},
                                                  {"properties",
@@ -426,10 +424,10 @@ void add_account_tools(std::vector<Tool>& tools, bool with_sessions) {
       {.name = "get_report",
        .title = "Read a report",
        .description =
-           "What one run did, exactly: all of its output, each call that reached for the world and "
+           "Returns what one run did, exactly: all of its output, each call that used the world and "
            "whether it was allowed, fuel, memory, times.",
        .parameters = {{.name = "report",
-                       .description = "As run_code and run_in_session named it",
+                       .description = "Its name in the result of run_code or run_in_session",
                        .is_required = true}},
        .output_schema = object_schema({{"report", text_schema()}, {"content", {{"type", "object"}}}}),
        .only_reads = true,
@@ -438,17 +436,19 @@ void add_account_tools(std::vector<Tool>& tools, bool with_sessions) {
       {.name = "get_receipt",
        .title = "Read a receipt",
        .description =
-           "The signed receipt of a run or a session that was made with seal: hashes of what it was made of, "
-           "did and "
-           "put out, which membrane verify checks. With private also what the hashes are of, which membrane "
-           "replay needs.",
-       .parameters =
-           {{.name = "report", .description = "As run_code and run_in_session named it", .is_required = true},
-            {.name = "private", .type = ParameterType::kFlag, .description = "Give the private part, too"}},
+           "Returns the signed receipt of a run with seal, or in a session with seal: hashes of its inputs, "
+           "calls and output, for membrane verify. With private also the hashed content, for membrane "
+           "replay.",
+       .parameters = {{.name = "report",
+                       .description = "Its name in the result of run_code or run_in_session",
+                       .is_required = true},
+                      {.name = "private",
+                       .type = ParameterType::kFlag,
+                       .description = "Return the private part, too"}},
        .output_schema = object_schema(
            {{"report", text_schema()},
             {"receipt", text_schema()},
-            {"private", {{"type", "string"}, {"description", "The private part, when it was asked for"}}}}),
+            {"private", {{"type", "string"}, {"description", "The private part, if it was requested"}}}}),
        .only_reads = true,
        .call = get_receipt});
 }

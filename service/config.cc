@@ -34,7 +34,7 @@ const Setting kSettings[] = {
     {"sandboxes.most_ttl_s", "", "S", &Config::most_ttl_s, 1, kMostSeconds,
      "The longest time to live that a request may set, in seconds"},
     {"sandboxes.park_after_ms", "--park-after", "MS", &Config::park_after_ms, 0, kMostSeconds * 1'000,
-     "Milliseconds until a sandbox that nobody uses gives up its process, until its next use (5000); 0: "
+     "Milliseconds until an unused sandbox gives up its process, until its next use (5000); 0: "
      "never"},
     {"sandboxes.resident", "--resident", "N", &Config::resident, 1, 1'000'000,
      "How many sandboxes keep a process of their own at once; above it the longest unused give theirs up "
@@ -183,7 +183,7 @@ Status read_config(std::string_view toml, Config& config) {
     const auto* const entries = std::get_if<policy::Table>(&table.value.value);
     if (entries == nullptr) {
       const std::string hint = table_hint(table.name);
-      return wrong(table.value, "\"" + table.name + "\" stands in no table",
+      return wrong(table.value, "\"" + table.name + "\" is in no table",
                    hint.empty() ? hint_for(table.name) : hint);
     }
     for (const policy::Entry& entry : *entries) {
@@ -201,8 +201,7 @@ Status read_config(std::string_view toml, Config& config) {
 
 Status read_config_file(const std::string& path, Config& config) {
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return fail(ErrorCode::kNotFound, "cannot read " + path, "Name a file that is there with --config.");
+  if (!file) return fail(ErrorCode::kNotFound, "cannot read " + path, "Give an existing file to --config.");
   std::ostringstream text;
   text << file.rdbuf();
   Status read = read_config(text.str(), config);

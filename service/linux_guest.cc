@@ -357,7 +357,7 @@ class LinuxGuest final : public Guest {
     sandbox::Report report = computers::run_command(*computer, std::move(run));
     --running_;
     gateway->tell(report);
-    if (const auto directories = this->directories()) directories->tell_uses(report);
+    if (const auto directories = this->directories()) directories->report_uses(report);
     if (turn.seal == nullptr) return report;
     if (const auto sealed = seal(turn, std::move(invocation), computer->platform(), began_in, report);
         !sealed)

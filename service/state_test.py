@@ -574,7 +574,7 @@ class Config(unittest.TestCase):
 
     def test_wrong_settings(self):
         self.refused("[server]\nprot = 1\n", "line 2", "server.prot", "There is port in [server]")
-        self.refused("port = 1\n", "stands in no table")
+        self.refused("port = 1\n", "is in no table")
         self.refused("[server]\nport = 70000\n", "line 2", "0 to 65535")
         self.refused('[server]\nport = "one"\n', "server.port is a string", "whole number")
         self.refused('[log]\nlevel = "loud"\n', "log.level")

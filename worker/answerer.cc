@@ -290,7 +290,7 @@ Result<std::string> Answerer::answer(std::string_view question) {
       // Recorded in the journal, free of charge the first time: a worker does not choose the words. A run
       // asks once, when it begins; a session, when it is created, before its turns.
       if (granted != sandbox::directories_of(options_.policy)) return no_question();
-      if (std::exchange(has_told_directories_, true) && !acts_) return no_question();
+      if (std::exchange(has_listed_directories_, true) && !acts_) return no_question();
       return done([&] { return world_->directories(granted); });
     }
     case Question::kLeft: return done([&] { return world_->left(); });

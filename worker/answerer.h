@@ -113,7 +113,7 @@ class Answerer {
   host::CallLedger ledger_;
   bool has_ledger_ = false;
   bool acts_ = false;
-  bool has_told_directories_ = false;
+  bool has_listed_directories_ = false;
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();

@@ -178,12 +178,12 @@ std::string section_of(const ActionLanguage& language, const PromptParts& parts)
   if (!language.modules.empty()) out += "Also there: " + joined(language.modules, " and ") + ".\n";
   const bool is_python = language.name == "python";
   if (is_python && std::ranges::find(language.modules, "numpy") != language.modules.end())
-    out += "numpy's default integer has 32 bits here: take dtype=np.int64 for large values.\n";
+    out += "numpy's default integer has 32 bits here: use dtype=np.int64 for large values.\n";
   if (is_python && is_granted(parts, "http"))
     out +=
         "`requests` and `urllib.request` fetch what is granted, in threads at once; `http.get(url)`, the "
         "bytes, costs less.\n";
-  if (is_python && is_granted(parts, "fs")) out += "Granted directories stand at their paths, for open().\n";
+  if (is_python && is_granted(parts, "fs")) out += "Granted directories are at their paths, for open().\n";
   if (language.name == "js" && is_granted(parts, "http")) out += "`fetch` fetches what is granted.\n";
   if (std::ranges::any_of(language.tags, lang::is_typescript))
     out += "A ```ts block runs without its types.\n";
@@ -312,12 +312,11 @@ std::string explain_computer(const policy::Policy& policy) {
            (added.empty() ? "" : "; " + joined(added, " and ") + " is added outside of the sandbox") + ".\n";
   }
   if (policy.http.empty())
-    out +=
-        "There is no network, but for the sandbox's own loopback: nothing can be downloaded or installed.\n";
+    out += "There is no network except the sandbox's own loopback: nothing can be downloaded or installed.\n";
   for (const policy::FsGrant& grant : policy.fs)
     out += grant.guest + " is a directory of the user's" +
            (grant.mode == policy::FsMode::kWrite ? ": what you change there is changed for the user.\n"
-                                                 : ", to be read only.\n");
+                                                 : ", read-only.\n");
   return out + "A command has " + policy::format_duration(limits.wall_ms) + " and may print " +
          policy::format_size(limits.output_bytes) + "; the sandbox has " +
          policy::format_size(limits.memory_bytes) + " of memory, " + policy::format_size(limits.disk_bytes) +

@@ -113,7 +113,8 @@ bool Repl::command(const MetaLine& line) {
 }
 
 void Repl::help(char prefix) {
-  out_ << "A line is a task for the agent. A trailing \\ or an open ``` goes on in the next line.\n"
+  out_ << "A line is a task for the agent. After a trailing \\, or in an open ```, the next line continues "
+          "it.\n"
        << meta_help(MetaPlace::kConversation, prefix)
        << "Each can begin with / or with :. Ctrl-C stops the step that is under way; Ctrl-D leaves.\n";
 }

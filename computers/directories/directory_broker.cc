@@ -67,7 +67,7 @@ class DirectoryBroker::Served {
     return {
         .path = grant.guest, .socket = theirs_.number(), .is_writable = grant.mode == policy::FsMode::kWrite};
   }
-  void tell_uses(sandbox::Report& report) {
+  void report_uses(sandbox::Report& report) {
     const std::lock_guard lock(mutex_);
     for (auto& [name, use] : {std::pair<const char*, Use&>{"directory.read", read_},
                               std::pair<const char*, Use&>{"directory.write", written_}}) {
@@ -289,7 +289,7 @@ HostResult<void> DirectoryBroker::Served::list(const Request& request, Answer& a
     listed_path_ = request.path;
   }
   answer.head.entries = static_cast<uint32_t>(std::min<size_t>(listed_.size(), UINT32_MAX));
-  bool is_told = listed_.empty();
+  bool is_listed_to_end = listed_.empty();
   for (size_t at = std::min<uint64_t>(request.head.offset, listed_.size()); at < listed_.size(); ++at) {
     const host::FileInfo& each = listed_[at];
     GrantedEntry entry = {
@@ -298,9 +298,9 @@ HostResult<void> DirectoryBroker::Served::list(const Request& request, Answer& a
                                         (each.is_directory ? GrantedAnswer::kIsDirectory : 0u));
     if (answer.bytes.size() + sizeof entry + each.name.size() > GrantedRequest::kMostBytes) break;
     answer.bytes.append(reinterpret_cast<const char*>(&entry), sizeof entry).append(each.name);
-    if (at + 1 == listed_.size()) is_told = true;
+    if (at + 1 == listed_.size()) is_listed_to_end = true;
   }
-  if (is_told) {
+  if (is_listed_to_end) {
     listed_.clear();
     listed_.shrink_to_fit();
     listed_path_.clear();
@@ -343,8 +343,8 @@ void DirectoryBroker::begin() {
   for (const auto& each : all_) each->begin(*stop_);
 }
 
-void DirectoryBroker::tell_uses(sandbox::Report& report) {
-  for (const auto& each : all_) each->tell_uses(report);
+void DirectoryBroker::report_uses(sandbox::Report& report) {
+  for (const auto& each : all_) each->report_uses(report);
 }
 
 void DirectoryBroker::tell(sandbox::Report& report) const {

@@ -39,7 +39,7 @@ class DirectoryBroker {
   void tell(sandbox::Report& report) const;
   // The directories used since the last call: one host call line for each that was read, and for each that
   // was written.
-  void tell_uses(sandbox::Report& report);
+  void report_uses(sandbox::Report& report);
 
  private:
   class Served;

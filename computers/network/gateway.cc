@@ -198,22 +198,22 @@ Status Gateway::set_grants(std::vector<policy::HttpGrant> grants, host::Secrets 
       if (was != nullptr && (is == nullptr || *is != *was)) each.stop->set();
     }
   }
-  return tell_hosts();
+  return send_hosts();
 }
 
-Status Gateway::tell_hosts() {
+Status Gateway::send_hosts() {
   const std::scoped_lock lock(telling_);
   const auto rules = this->rules();
   // Without OpenSSL there is none, and each connection that needs it is refused with the reason. Nor is there
   // one where nothing is dialled: a program then behaves the same each time.
   const bool has_one = !only_looks_ && needs_authority(rules->grants);
-  told_certificate_ = has_one ? authority_->certificate().value_or("") : "";
+  sent_certificate_ = has_one ? authority_->certificate().value_or("") : "";
   const std::string hosts = linux::Reachable::to_text(rules->hosts());
-  const std::string text = hosts + told_certificate_;
+  const std::string text = hosts + sent_certificate_;
   const HostFile file = linux::make_memory("membrane-hosts", text.size());
   const linux::NetworkGreeting greeting = {
       .hosts_bytes = static_cast<uint32_t>(hosts.size()),
-      .certificate_bytes = static_cast<uint32_t>(told_certificate_.size())};
+      .certificate_bytes = static_cast<uint32_t>(sent_certificate_.size())};
   const int descriptor = file.number();
   if (!file || hosts.size() > linux::NetworkGreeting::kMostHostsBytes ||
       pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
@@ -223,13 +223,13 @@ Status Gateway::tell_hosts() {
 }
 
 // The authority's certificate changes every day.
-Status Gateway::tell_hosts_again_if_due() {
+Status Gateway::send_hosts_again_if_due() {
   MEMBRANE_ASSIGN(const std::string certificate, authority_->certificate());
   {
     const std::scoped_lock lock(telling_);
-    if (certificate == told_certificate_) return {};
+    if (certificate == sent_certificate_) return {};
   }
-  return tell_hosts();
+  return send_hosts();
 }
 
 // -- what the kernel process says -------------------------------------------------------------------------------------
@@ -270,9 +270,9 @@ void Gateway::take(const linux::NetworkMessage& message, HostFile socket) {
   if (message.host_bytes > linux::NetworkMessage::kMostHostBytes) return;
   const std::string host(message.host, message.host_bytes);
   was_asked_ = true;
-  if (message.untold > 0) {
+  if (message.unreported > 0) {
     const std::scoped_lock lock(mutex_);
-    account_.dropped += message.untold;
+    account_.dropped += message.unreported;
   }
   if (!is_host(host)) return;
   if (message.event != NetworkEvent::kConnecting) return refused(message, host);
@@ -434,7 +434,7 @@ HostResult<void> Gateway::open_tunnel(Connection& connection, const Heard& heard
 
 HostResult<std::unique_ptr<Stream>> Gateway::decrypt(const Heard& heard, SocketStream& stream) {
   // Renewed before the program needs it; older certificates that it has read are still valid.
-  if (const Status shown = tell_hosts_again_if_due(); !shown) return std::unexpected(error_of(shown.error()));
+  if (const Status shown = send_hosts_again_if_due(); !shown) return std::unexpected(error_of(shown.error()));
   const auto context = authority_->context_for(heard.url.host);
   if (!context) return std::unexpected(error_of(context.error()));
   return TlsStream::accept(stream, heard.hello.bytes, *context);

@@ -79,7 +79,7 @@ class Gateway {
 
   // Tells the kernel process which hosts are reachable and what to trust, before it gets the socket. Errors:
   // kUnavailable.
-  Status greet() { return tell_hosts(); }
+  Status greet() { return send_hosts(); }
   // The kernel process's end of the socket (LiveSpec::network), until begin().
   [[nodiscard]] int socket() const { return theirs_.number(); }
   void begin();
@@ -123,8 +123,8 @@ class Gateway {
   };
 
   Gateway(GatewayOptions options, std::unique_ptr<Stop> stop);
-  Status tell_hosts();
-  Status tell_hosts_again_if_due();
+  Status send_hosts();
+  Status send_hosts_again_if_due();
   void listen();
   void take(const linux::NetworkMessage& message, linux::HostFile socket);
   void refused(const linux::NetworkMessage& message, const std::string& host);
@@ -166,7 +166,7 @@ class Gateway {
   linux::HostFile ours_, theirs_;
   std::atomic<bool> is_over_ = false;
   std::mutex telling_;            // guards what follows; orders messages about rules. Locked before mutex_
-  std::string told_certificate_;  // "" while no rule needs one
+  std::string sent_certificate_;  // "" while no rule needs one
   std::mutex mutex_;              // of what follows
   std::shared_ptr<const Rules> rules_;
   Account account_;

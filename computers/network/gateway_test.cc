@@ -395,7 +395,7 @@ TEST_F(GatewayTest, DecryptsOnlyForTheNameOfTheHost) {
   open();
   EXPECT_EQ(encrypted("example.test", server, get(server, "example.test"), {.server = "other.test"}), "");
   EXPECT_EQ(tls_error_, "tlsv1 alert access denied");
-  EXPECT_EQ(encrypted("example.test", server, get(server, "example.test"), {.tells_name = false}), "");
+  EXPECT_EQ(encrypted("example.test", server, get(server, "example.test"), {.sends_name = false}), "");
   EXPECT_EQ(tls_error_, "tlsv1 alert access denied");
 }
 
@@ -611,8 +611,8 @@ TEST_F(GatewayTest, CountsWhatTheKernelProcessRefused) {
 
 TEST_F(GatewayTest, CountsWhatTheKernelProcessCouldNotTell) {
   open();
-  ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedHost, .port = 443, .untold = 40}, "192.0.2.1"));
-  ASSERT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = 443, .untold = 2}, "example.org"));
+  ASSERT_TRUE(tell({.event = NetworkEvent::kRefusedHost, .port = 443, .unreported = 40}, "192.0.2.1"));
+  ASSERT_TRUE(tell({.event = NetworkEvent::kConnecting, .port = 443, .unreported = 2}, "example.org"));
   gateway_->end();
   const Gateway::Account account = gateway_->take_account();
   EXPECT_EQ(account.calls.size(), 1u);

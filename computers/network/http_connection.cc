@@ -108,7 +108,7 @@ std::optional<std::expected<void, Refusal>> HttpConnection::read_request(Parser&
   parser.header_limit(kMostHeadBytes);
   parser.body_limit(service_.most_body_bytes);
   parser.eager(true);
-  bool has_begun = false, was_told_to_continue = false;
+  bool has_begun = false, has_sent_continue = false;
   for (;;) {
     boost::system::error_code error;
     const size_t used = unread_.empty() ? 0 : parser.put(boost::asio::buffer(unread_), error);
@@ -123,8 +123,8 @@ std::optional<std::expected<void, Refusal>> HttpConnection::read_request(Parser&
     if (!room.grow_to(parser.get().body().size()))
       return std::unexpected(Refusal{503, "Too many bytes of requests are in flight."});
     if (parser.is_done()) return std::expected<void, Refusal>();
-    if (parser.is_header_done() && !was_told_to_continue && unread_.empty()) {
-      was_told_to_continue = true;
+    if (parser.is_header_done() && !has_sent_continue && unread_.empty()) {
+      has_sent_continue = true;
       if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue") &&
           !stream_.write("HTTP/1.1 100 Continue\r\n\r\n"))
         return {};

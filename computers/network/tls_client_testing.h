@@ -21,7 +21,7 @@ class TlsClient {
     std::string trusted = {};  // certificates in PEM
     std::string server = {};   // a name or an address, which the certificate must be of
     std::string_view protocols = {"\x08http/1.1", 9};  // as ALPN lists them; "" for none
-    bool tells_name = true;
+    bool sends_name = true;
   };
   // `socket` blocks and remains the caller's.
   TlsClient(int socket, const Wishes& wishes)
@@ -38,7 +38,7 @@ class TlsClient {
     X509_VERIFY_PARAM* const parameters = SSL_get0_param(connection_.get());
     const bool is_address = X509_VERIFY_PARAM_set1_ip_asc(parameters, wishes.server.c_str()) == 1;
     if (!is_address) SSL_set1_host(connection_.get(), wishes.server.c_str());
-    if (!is_address && wishes.tells_name) SSL_set_tlsext_host_name(connection_.get(), wishes.server.c_str());
+    if (!is_address && wishes.sends_name) SSL_set_tlsext_host_name(connection_.get(), wishes.server.c_str());
     if (!wishes.protocols.empty())
       SSL_set_alpn_protos(connection_.get(), reinterpret_cast<const unsigned char*>(wishes.protocols.data()),
                           static_cast<unsigned>(wishes.protocols.size()));

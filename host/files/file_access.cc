@@ -231,7 +231,7 @@ HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_
 HostResult<bool> FileAccess::Impl::exists(const Target& target) {
   const auto fd = open_beneath(target.root.directory.get(), target.path(), O_PATH, Symlinks::kNone);
   if (!fd && fd.error().code == Errno::kNotFound) return false;
-  if (!fd) return std::unexpected(told_as(fd.error(), target.path(), target.text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), target.path(), target.text));
   const auto info = inspect(*fd, target.text);
   if (!info) return std::unexpected(info.error());
   if (S_ISDIR(info->st_mode)) return refuse(Errno::kIsDir, target.text + " is a directory.");
@@ -250,7 +250,7 @@ HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
     at.beneath.pop_back();
     fd = open_beneath(at.root.directory.get(), at.path(), kFlags, Symlinks::kNone);
   }
-  if (!fd) return std::unexpected(told_as(fd.error(), at.path(), target.text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), at.path(), target.text));
   const uint64_t made = wanted.size() - at.beneath.size() + (new_file ? 1 : 0);
   Root& root = target.root;
   if (made > root.grant.max_files - std::min(root.made, root.grant.max_files))
@@ -262,7 +262,7 @@ HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
     if (!new_one && errno != EEXIST) return std::unexpected(errno_of(target.text));
     root.made += new_one ? 1 : 0;
     fd = open_beneath(fd->get(), wanted[i], kFlags, Symlinks::kNone);
-    if (!fd) return std::unexpected(told_as(fd.error(), wanted[i], target.text));
+    if (!fd) return std::unexpected(error_at_path(fd.error(), wanted[i], target.text));
   }
   return fd;
 }
@@ -278,7 +278,7 @@ HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view byte
   if (!temporary) return std::unexpected(temporary.error());
   const auto fd = open_beneath(parent->get(), *temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
                                Symlinks::kNone, 0666);
-  if (!fd) return std::unexpected(told_as(fd.error(), *temporary, target.text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), *temporary, target.text));
   const bool done = write_all(*fd, bytes) && (!keep_mode || fchmod(fd->get(), old.st_mode & 0777) == 0) &&
                     renameat(parent->get(), temporary->c_str(), parent->get(), name.c_str()) == 0;
   if (!done) {
@@ -293,7 +293,7 @@ HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view byte
 HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes) {
   auto fd = open_beneath(target.root.directory.get(), target.path(),
                          O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY, Symlinks::kNone);
-  if (!fd) return std::unexpected(told_as(fd.error(), target.path(), target.text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), target.path(), target.text));
   const auto info = inspect(*fd, target.text);
   if (!info) return std::unexpected(info.error());
   if (target.root.has_foreign_names(*info))
@@ -357,7 +357,7 @@ HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   parent.beneath.pop_back();
   const auto fd =
       open_beneath(parent.root.directory.get(), parent.path(), O_PATH | O_DIRECTORY, Symlinks::kNone);
-  if (!fd) return std::unexpected(told_as(fd.error(), parent.path(), target->text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), parent.path(), target->text));
   struct stat info{};
   if (fstatat(fd->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
     return std::unexpected(errno_of(target->text));

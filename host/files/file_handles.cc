@@ -97,7 +97,7 @@ HostResult<Fd> FileHandles::create(Target& target) {
   if (target.root.made >= target.root.grant.max_files) return std::unexpected(quota_of_files(target.root));
   auto fd = open_beneath(target.root.directory.get(), target.path(), O_RDWR | O_CREAT | O_EXCL | kCautious,
                          Symlinks::kNone, 0666);
-  if (!fd) return std::unexpected(told_as(fd.error(), target.path(), target.text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), target.path(), target.text));
   ++target.root.made;
   return fd;
 }
@@ -107,11 +107,11 @@ HostResult<Fd> FileHandles::open_to_write(Target& target, const FileOpening& how
   const std::string path = target.path();
   const auto look = open_beneath(directory, path, O_PATH, Symlinks::kNone);
   if (!look && look.error().code == Errno::kNotFound && how.create) return create(target);
-  if (!look) return std::unexpected(told_as(look.error(), path, target.text));
+  if (!look) return std::unexpected(error_at_path(look.error(), path, target.text));
   if (how.create && how.exclusive) return refuse(Errno::kExists, target.text + " exists already.");
   if (auto may = check_writable(*look, target.root, target.text); !may) return std::unexpected(may.error());
   auto fd = open_beneath(directory, path, O_RDWR | kCautious, Symlinks::kNone);
-  if (!fd) return std::unexpected(told_as(fd.error(), path, target.text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), path, target.text));
   if (auto may = check_writable(*fd, target.root, target.text); !may) return std::unexpected(may.error());
   if (auto dropped = drop_privileges(*fd, target.text); !dropped) return std::unexpected(dropped.error());
   if (how.truncate && ftruncate(fd->get(), 0) != 0) return std::unexpected(errno_of(target.text));
@@ -241,7 +241,7 @@ HostResult<void> FileHandles::set_times(std::string_view path, const FileTimes& 
   if (!target) return std::unexpected(target.error());
   const int directory = target->root.directory.get();
   const auto look = open_beneath(directory, target->path(), O_PATH | O_NOFOLLOW, Symlinks::kNone);
-  if (!look) return std::unexpected(told_as(look.error(), target->path(), target->text));
+  if (!look) return std::unexpected(error_at_path(look.error(), target->path(), target->text));
   const auto info = inspect_entry(*look, *target);
   if (!info) return std::unexpected(info.error());
   const auto time = [](const std::optional<int64_t>& ns) {
@@ -261,7 +261,7 @@ HostResult<void> FileHandles::set_times(std::string_view path, const FileTimes& 
     return {};
   }
   const auto fd = open_beneath(directory, target->path(), O_RDONLY | kCautious, Symlinks::kNone);
-  if (!fd) return std::unexpected(told_as(fd.error(), target->path(), target->text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), target->path(), target->text));
   if (S_ISREG(info->st_mode))
     if (auto may = check_writable(*fd, target->root, target->text); !may) return may;
   if (futimens(fd->get(), both) != 0) return std::unexpected(errno_of(target->text));
@@ -280,7 +280,7 @@ HostResult<FileHandles::Name> FileHandles::locate_name(std::string_view path) {
   parent.beneath.pop_back();
   auto directory =
       open_beneath(target->root.directory.get(), parent.path(), O_PATH | O_DIRECTORY, Symlinks::kNone);
-  if (!directory) return std::unexpected(told_as(directory.error(), parent.path(), target->text));
+  if (!directory) return std::unexpected(error_at_path(directory.error(), parent.path(), target->text));
   return Name{std::move(*directory), target->beneath.back(), std::move(*target)};
 }
 

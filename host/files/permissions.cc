@@ -35,7 +35,7 @@ HostResult<void> set_permissions(Roots& roots, std::string_view path, uint32_t m
   const auto target = locate(roots, path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
   const auto fd = open_beneath(target->root.directory.get(), target->path(), O_PATH, Symlinks::kNone);
-  if (!fd) return std::unexpected(told_as(fd.error(), target->path(), target->text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), target->path(), target->text));
   const auto info = inspect(*fd, target->text);
   if (!info) return std::unexpected(info.error());
   if (S_ISREG(info->st_mode) && target->root.has_foreign_names(*info))

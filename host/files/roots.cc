@@ -36,7 +36,7 @@ void Root::forget_link(const struct stat& info) {
   if (known != links_made.end() && --known->second == 0) links_made.erase(known);
 }
 
-HostError told_as(HostError error, const std::string& path, const std::string& text) {
+HostError error_at_path(HostError error, const std::string& path, const std::string& text) {
   if (error.reason.starts_with(path)) error.reason.replace(0, path.size(), text);
   return error;
 }
@@ -44,7 +44,7 @@ HostError told_as(HostError error, const std::string& path, const std::string& t
 HostResult<Fd> open_target(const Target& target, int flags) {
   const std::string path = target.path();
   auto fd = open_beneath(target.root.directory.get(), path, flags, target.links());
-  if (!fd) return std::unexpected(told_as(fd.error(), path, target.text));
+  if (!fd) return std::unexpected(error_at_path(fd.error(), path, target.text));
   return fd;
 }
 

@@ -76,7 +76,7 @@ uint64_t file_id_of(const struct stat& info);
 // Converts an errno of the system about `text`.
 HostError errno_of(const std::string& text);
 // The same failure, with the program's form of the path.
-HostError told_as(HostError error, const std::string& path, const std::string& text);
+HostError error_at_path(HostError error, const std::string& path, const std::string& text);
 // For reading: links are followed if they stay beneath.
 HostResult<Fd> open_target(const Target& target, int flags);
 // A regular file or a directory; below a grant with links also a symbolic link; else EACCES.

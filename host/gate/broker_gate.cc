@@ -474,7 +474,7 @@ HostResult<std::vector<std::string>> BrokerGate::directories(const std::vector<s
       replay_ != nullptr && next_ < replay_->size() ? replay_->entry(next_) : nullptr;
   const bool is_next = next != nullptr && next->function == kName;
   if (replay_ != nullptr ? !is_next : granted.empty()) return granted;
-  const Price price = std::exchange(has_told_directories_, true) ? Price::kHostCall : Price::kNothing;
+  const Price price = std::exchange(has_listed_directories_, true) ? Price::kHostCall : Price::kNothing;
   return pass<std::vector<std::string>>(
       {kName, {}}, [&] { return HostResult<std::vector<std::string>>(granted); }, price);
 }

@@ -169,7 +169,7 @@ class BrokerGate final : public Broker {
   size_t next_ = 0;
   uint64_t parts_ = 0;       // of a host call, since the last one that was paid
   uint64_t open_files_ = 0;  // whose closing costs nothing
-  bool has_told_directories_ = false;
+  bool has_listed_directories_ = false;
   uint64_t tokens_used_ = 0;
   std::optional<FellShort> fell_short_;  // the last request
   uint64_t query_fuel_left_ = UINT64_MAX, query_fuel_used_ = 0;

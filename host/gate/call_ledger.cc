@@ -361,7 +361,7 @@ class CallLedger::Comparison {
         note_place(place, line);
         continue;
       }
-      if (is_held_to_order(line) && is_told_before(line, forms))
+      if (is_held_to_order(line) && is_listed_before(line, forms))
         return "lists " + described(line) + " out of its order";
       if (line.code == Errno::kOk || line.code == Errno::kAccess)
         return "lists " + described(line) + ", which was not asked for so";
@@ -469,7 +469,7 @@ class CallLedger::Comparison {
   }
 
   // Whether the line would match a request that precedes one whose line came before.
-  bool is_told_before(const CallRecord& line, const Forms& forms) {
+  bool is_listed_before(const CallRecord& line, const Forms& forms) {
     return take(forms.first->function, std::nullopt,
                 [&](const Entry& entry, size_t) { return tells(entry, line, forms); })
         .has_value();

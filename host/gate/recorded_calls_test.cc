@@ -119,8 +119,8 @@ TEST_F(RecordedCalls, AreJudgedAsTheBrokerDecidedThem) {
       ASSERT_EQ(refused->has_value(), call.code == Errno::kAccess) << about;
       if (!*refused) continue;
       EXPECT_EQ((*refused)->grant, call.grant) << about;
-      const bool is_told_apart = call.reason.contains("itself granted");  // depending on the operation
-      EXPECT_TRUE(is_told_apart || (*refused)->reason == call.reason) << about << (*refused)->reason;
+      const bool depends_on_operation = call.reason.contains("itself granted");
+      EXPECT_TRUE(depends_on_operation || (*refused)->reason == call.reason) << about << (*refused)->reason;
     }
   }
 }

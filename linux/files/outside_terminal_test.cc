@@ -69,12 +69,12 @@ TEST(OutsideTerminal, KeepsWhatTheSinkHasNoRoomFor) {
 TEST(OutsideTerminal, KeepsToTheLimitOfOutput) {
   Screen screen;
   screen.count->limit_bytes = 4;
-  bool was_told = false;
-  screen.count->on_reached = [&] { was_told = true; };
+  bool was_reported = false;
+  screen.count->on_reached = [&] { was_reported = true; };
   EXPECT_TRUE(write_text(*screen.slave, screen.caller, "abcdef"));
   screen.terminal.after_wake();
   EXPECT_EQ(screen.text, "abcd");
-  EXPECT_TRUE(was_told);
+  EXPECT_TRUE(was_reported);
 }
 
 TEST(OutsideTerminal, ReportsItsSizeToTheForeground) {

@@ -42,7 +42,7 @@ auto find_message(MessageQueue& queue, int64_t type, bool is_except) {
 
 msqid_ds shown(const MessageQueue& queue, int id) {
   msqid_ds status = {};
-  status.msg_perm = told_owner(queue.owner, id);
+  status.msg_perm = reported_owner(queue.owner, id);
   status.msg_stime = queue.sent_at;
   status.msg_rtime = queue.received_at;
   status.msg_ctime = queue.changed_at;

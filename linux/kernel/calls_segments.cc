@@ -43,7 +43,7 @@ Attachments attachments_of(const Call& call, const SharedSegment& segment) {
 
 shmid_ds shown(const Call& call, const SharedSegment& segment, int id) {
   shmid_ds status = {};
-  status.shm_perm = told_owner(segment.owner, id);
+  status.shm_perm = reported_owner(segment.owner, id);
   if (segment.memory == nullptr) status.shm_perm.mode |= kRemoved;
   status.shm_segsz = segment.size;
   status.shm_atime = segment.attached_at;

@@ -139,7 +139,7 @@ void forget_undone(Kernel& kernel, int id, int semaphore) {
 
 semid_ds shown(const SemaphoreSet& set, int id) {
   semid_ds status = {};
-  status.sem_perm = told_owner(set.owner, id);
+  status.sem_perm = reported_owner(set.owner, id);
   status.sem_otime = set.operated_at;
   status.sem_ctime = set.changed_at;
   status.sem_nsems = set.semaphores.size();

@@ -37,7 +37,7 @@ IpcOwner new_owner(const Call& call, int key, int flags) {
           .mode = static_cast<uint32_t>(flags) & 0777};
 }
 
-ipc_perm told_owner(const IpcOwner& owner, int id) {
+ipc_perm reported_owner(const IpcOwner& owner, int id) {
   ipc_perm shown = {};
   shown.__key = owner.key;
   shown.uid = owner.uid;

@@ -139,7 +139,7 @@ Done may_use(const Call& call, const IpcOwner& owner, uint32_t wanted);
 // Whether the caller may change and remove it. Errors: EPERM.
 Done may_control(const Call& call, const IpcOwner& owner);
 [[nodiscard]] IpcOwner new_owner(const Call& call, int key, int flags);
-[[nodiscard]] ipc_perm told_owner(const IpcOwner& owner, int id);
+[[nodiscard]] ipc_perm reported_owner(const IpcOwner& owner, int id);
 void take_owner(IpcOwner& owner, const ipc_perm& shown);
 [[nodiscard]] int64_t ipc_time(const Call& call);
 

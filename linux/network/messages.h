@@ -33,7 +33,7 @@ struct NetworkMessage {
   NetworkEvent event = NetworkEvent::kConnecting;
   uint16_t port = 0;
   uint16_t host_bytes = 0;
-  uint32_t untold = 0;  // earlier refusals for which the socket had no room
+  uint32_t unreported = 0;  // earlier refusals for which the socket had no room
   char host[256] = {};
 };
 

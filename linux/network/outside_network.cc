@@ -306,17 +306,17 @@ bool OutsideNetwork::tell(NetworkEvent event, std::string_view host, uint16_t po
   NetworkMessage message = {.event = event,
                             .port = port,
                             .host_bytes = static_cast<uint16_t>(host.size()),
-                            .untold = untold_,
+                            .unreported = unreported_,
                             .host = {}};
   std::ranges::copy(host, message.host);
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
   if (!send_message(owner_.number(), std::as_bytes(std::span(&message, 1)), descriptors)) return false;
-  untold_ = 0;
+  unreported_ = 0;
   return true;
 }
 
 void OutsideNetwork::tell_refusal(NetworkEvent event, std::string_view host, uint16_t port) {
-  if (!tell(event, host, port)) ++untold_;
+  if (!tell(event, host, port)) ++unreported_;
 }
 
 Done OutsideNetwork::reaches(const InetAddress& to, int type) {

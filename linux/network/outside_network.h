@@ -73,7 +73,7 @@ class OutsideNetwork final : public Network {
   std::string own_name_, certificate_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   uint64_t last_number_ = 0;
-  uint32_t untold_ = 0;          // refusals not yet reported to the owner
+  uint32_t unreported_ = 0;      // refusals not yet reported to the owner
   std::mutex mutex_;             // of what follows
   std::vector<uint64_t> ready_;  // connections with ready sockets
   std::jthread thread_;

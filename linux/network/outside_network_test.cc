@@ -203,7 +203,7 @@ TEST(OutsideNetworkThreads, RefusalsAreReportedOrCounted) {
   for (size_t i = 0; i < kRefusals; ++i) refuse();
   size_t shown = 0, counted = 0;
   const auto hear_all = [&] {
-    for (; net.has_told(); ++shown) counted += net.hear().message.untold;
+    for (; net.has_told(); ++shown) counted += net.hear().message.unreported;
   };
   hear_all();
   EXPECT_EQ(counted, 0u);

@@ -228,9 +228,9 @@ void ServedCommand::look() {
       terminal_->feed(std::span(&ends, 1));
     }
   }
-  if (!end_ || is_end_told_ || is_left_) return;
+  if (!end_ || is_end_reported_ || is_left_) return;
   if (terminal_ != nullptr && !terminal_->terminal()->line.output.is_empty()) return;
-  is_end_told_ = true;
+  is_end_reported_ = true;
   output_stream_->is_wanted = error_stream_->is_wanted = false;
   static_cast<void>(socket_.send(FrameKind::kEnd, number_, pack(*end_)));
 }

@@ -80,7 +80,7 @@ class ServedCommand {
   int process_ = 0;
   size_t input_room_ = kInputWindow;  // that the owner may use
   size_t taken_ = 0;                  // input consumed but not yet reported to the owner
-  bool is_left_ = false, is_end_told_ = false;
+  bool is_left_ = false, is_end_reported_ = false;
   bool ends_input_ = false;  // for a terminal: once it has taken the fed input
   std::optional<CommandEnd> end_;
 };

@@ -207,7 +207,7 @@ export function ofWire(value: unknown, objectOf?: ObjectOf): unknown {
     const reading = ofWireBy[name]
     if (reading) {
       const [kind, made] = reading
-      if (formOf(content) !== kind) throw new TypeError(`${name} stands for ${kind === 'array' ? 'an array' : `a ${kind}`}`)
+      if (formOf(content) !== kind) throw new TypeError(`${name} must hold ${kind === 'array' ? 'an array' : `a ${kind}`}`)
       return made(content as never, inner)
     }
   }
