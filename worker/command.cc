@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sandbox/run/report_building.h"
+#include "sandbox/run/stops.h"
 
 namespace membrane::worker {
 namespace {

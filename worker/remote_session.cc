@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "sandbox/run/report_building.h"
+#include "sandbox/run/run_context.h"
+#include "sandbox/run/stops.h"
 #include "sandbox/session/session_state.h"
 #include "sandbox/session/turn_inputs.h"
 #include "worker/answerer.h"

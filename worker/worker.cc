@@ -10,6 +10,8 @@
 
 #include "sandbox/run/frozen_state.h"
 #include "sandbox/run/report_building.h"
+#include "sandbox/run/run_context.h"
+#include "sandbox/run/stops.h"
 #include "worker/answerer.h"
 #include "worker/command.h"
 #include "worker/inside.h"

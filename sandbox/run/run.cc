@@ -731,8 +731,9 @@ ReportPlace Run::show_place(const engine::CodePlace& place) const {
 void Run::stop_trapped(const engine::Trap& trap) {
   ReportError error{std::string(name_of(trap.kind)), trap.message, {}, std::string(hint_of(trap.kind)), {}};
   show_places(trap.backtrace, error);
-  report_.outcome = outcome_of({.state = engine::RunState::kTrapped, .outcome = end_, .trap = trap},
-                               memory_limit_was_hit());
+  const bool is_heap_full = trap.kind == engine::TrapKind::kHeapExhausted;
+  report_.outcome = outcome_of({.state = engine::RunState::kTrapped, .outcome = end_},
+                               memory_limit_was_hit() || is_heap_full);
   if (failed_call_) {
     error.code =
         failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));

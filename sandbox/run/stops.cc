@@ -32,10 +32,7 @@ Outcome outcome_of(const Stop& stop, bool memory_limit_was_hit) {
   if (stop.outcome) return *stop.outcome;
   switch (stop.state) {
     case engine::RunState::kOutOfFuel: return Outcome::kOutOfFuel;
-    case engine::RunState::kTrapped:
-      return memory_limit_was_hit || stop.trap.kind == engine::TrapKind::kHeapExhausted
-                 ? Outcome::kOutOfMemory
-                 : Outcome::kTrapped;
+    case engine::RunState::kTrapped: return memory_limit_was_hit ? Outcome::kOutOfMemory : Outcome::kTrapped;
     case engine::RunState::kFinished: return memory_limit_was_hit ? Outcome::kOutOfMemory : Outcome::kRaised;
     default: return Outcome::kCancelled;
   }

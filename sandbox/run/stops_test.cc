@@ -37,9 +37,6 @@ TEST(Stops, WhatFailedWithoutMemoryIsOutOfMemory) {
   EXPECT_EQ(outcome_in(kFinished, true), Outcome::kOutOfMemory);
   EXPECT_EQ(outcome_in(kOutOfFuel, true), Outcome::kOutOfFuel);
   EXPECT_EQ(outcome_in(kInterrupted, true), Outcome::kCancelled);
-  engine::Trap full;
-  full.kind = engine::TrapKind::kHeapExhausted;
-  EXPECT_EQ(outcome_of({.state = kTrapped, .trap = full}, false), Outcome::kOutOfMemory);
 }
 
 }  // namespace
