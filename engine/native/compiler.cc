@@ -212,7 +212,7 @@ MEMBRANE_INLINE bool FunctionCompiler::after(const Instruction& /*in*/) {
 bool FunctionCompiler::look_after() {
   if (failed()) return false;
   watches_.each_between(instruction_code_ - entry_, a_.here() - entry_, [this](Watch& w) {
-    if (!w.found) note_place(w, here());
+    if (!w.found) note_place(w, place());
   });
   instruction_code_ = a_.here();
   return true;

@@ -75,7 +75,7 @@ void FunctionCompiler::note_location(Watch& w, Location l, Bank bank, uint64_t v
 
 void FunctionCompiler::trap_if(Cond c, TrapKind kind) {
   const Patch from = a_.jcc(c);
-  stubs_.add_trap(kind, from, here());
+  stubs_.add_trap(kind, from, place());
 }
 
 void FunctionCompiler::trap(TrapKind kind) {

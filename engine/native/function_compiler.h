@@ -223,11 +223,11 @@ class FunctionCompiler {
 
   // -- traps, and places that are asked about ------------------------------------------------------
 
-  [[nodiscard]] CodePlace here() const { return {walk_.offset(), walk_.cost(), segments_.number()}; }
+  [[nodiscard]] CodePlace place() const { return {walk_.offset(), walk_.cost(), segments_.number()}; }
   static void note_place(Watch& w, CodePlace place);
   // A place that an exit's return address stands for.
   void note_exit() {
-    watches_.each_at(a_.here() - entry_, [this](Watch& w) { note_place(w, here()); });
+    watches_.each_at(a_.here() - entry_, [this](Watch& w) { note_place(w, place()); });
   }
   void note_charge();
   void note_locations(Watch& w) const;
@@ -465,7 +465,7 @@ class FunctionCompiler {
     if (base != 0) a_.op(Alu::kAdd, Width::k64, kFrame, static_cast<int32_t>(base * 8));
     write();
     watches_.each_at(a_.here() - entry_, [&](Watch& w) {
-      note_place(w, here());
+      note_place(w, place());
       w.pc = w.wanted_pc;
       w.behind_call = true;
       w.behind_offset = walk_.next_offset();

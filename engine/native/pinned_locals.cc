@@ -5,6 +5,14 @@
 
 namespace membrane::engine::native {
 
+MEMBRANE_INLINE bool PinnedLocals::add(wasm::ValType type, uint32_t count) {
+  if (locals_.size() + count > kMost) return false;
+  for (uint32_t i = 0; i < count; ++i, slots_ += wasm::slots_of(type))
+    locals_.emplace_back(static_cast<uint16_t>(slots_), kUnpinned, bank_of(type),
+                         type == wasm::ValType::kF32);
+  return true;
+}
+
 bool PinnedLocals::start(const wasm::Module& module, const wasm::Function& function) {
   locals_.clear();
   slots_ = 0;
@@ -16,14 +24,6 @@ bool PinnedLocals::start(const wasm::Module& module, const wasm::Function& funct
     const wasm::LocalRun& run = module.local_runs[function.first_local_run + i];
     if (!add(run.type, run.count)) return false;
   }
-  return true;
-}
-
-bool PinnedLocals::add(wasm::ValType type, uint32_t count) {
-  if (locals_.size() + count > kMost) return false;
-  for (uint32_t i = 0; i < count; ++i, slots_ += wasm::slots_of(type))
-    locals_.emplace_back(static_cast<uint16_t>(slots_), kUnpinned, bank_of(type),
-                         type == wasm::ValType::kF32);
   return true;
 }
 
