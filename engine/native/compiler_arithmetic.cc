@@ -98,9 +98,9 @@ void FunctionCompiler::shift(Shift s, Width w) {
 
 // The count of a rotation by a variable is in cl.
 void FunctionCompiler::rotate(Shift s, Width w, Value first, Value second) {
-  Reg from = register_of(first, 1u << rcx);
+  Reg from = register_of(first, set_of(rcx));
   if (from == rcx) {  // it was there already
-    const Reg other = alloc(1u << rcx);
+    const Reg other = alloc(set_of(rcx));
     a_.mov(Width::k64, other, rcx);
     registers_.release(rcx);
     first.number = other;
@@ -125,7 +125,7 @@ void FunctionCompiler::divide(Width w, bool is_signed, bool remainder) {
   const bool known = second.kind == Value::Kind::kConstant && second.constant != 0 &&
                      (w == Width::k32 ? static_cast<uint32_t>(second.constant) != UINT32_MAX
                                       : second.constant != UINT64_MAX);
-  constexpr uint32_t kFixed = 1u << rax | 1u << rdx;
+  constexpr RegisterSet kFixed = set_of(rax, rdx);
   Reg by = register_of(second, kFixed);
   if (by == rax || by == rdx) {
     const Reg other = alloc(kFixed);
@@ -134,7 +134,7 @@ void FunctionCompiler::divide(Width w, bool is_signed, bool remainder) {
     second.number = other;
     by = other;
   }
-  const Reg from = register_of(first, kFixed & ~(1u << rax));
+  const Reg from = register_of(first, set_of(rdx));
   if (from != rax) {
     take(rax);
     a_.mov(Width::k64, rax, from);
@@ -152,23 +152,28 @@ void FunctionCompiler::divide(Width w, bool is_signed, bool remainder) {
     a_.sign_extend_rax(w);
     a_.idiv(w, by);
   } else {
-    a_.op(Alu::kCmp, w, by, -1);
-    const Patch minus_one = a_.jcc(Cond::kE);
-    a_.sign_extend_rax(w);
-    a_.idiv(w, by);
-    const Patch done = a_.jmp();
-    a_.patch_here(minus_one);
-    if (remainder) {
-      a_.mov_imm(rdx, 0);
-    } else {
-      a_.neg(w, rax);
-      trap_if(Cond::kO, TrapKind::kIntegerOverflow);
-    }
-    a_.patch_here(done);
+    divide_signed_by_any(w, by, remainder);
   }
   release(second);
   registers_.release(remainder ? rax : rdx);
   stack_.push_register(remainder ? rdx : rax);
+}
+
+// The processor faults where the quotient does not fit, which is possible only for -1.
+void FunctionCompiler::divide_signed_by_any(Width w, Reg by, bool remainder) {
+  a_.op(Alu::kCmp, w, by, -1);
+  const Patch minus_one = a_.jcc(Cond::kE);
+  a_.sign_extend_rax(w);
+  a_.idiv(w, by);
+  const Patch done = a_.jmp();
+  a_.patch_here(minus_one);
+  if (remainder) {
+    a_.mov_imm(rdx, 0);
+  } else {
+    a_.neg(w, rax);
+    trap_if(Cond::kO, TrapKind::kIntegerOverflow);
+  }
+  a_.patch_here(done);
 }
 
 void FunctionCompiler::compare(Width w, Cond c) {

@@ -180,6 +180,36 @@ void FunctionCompiler::settle_local(uint32_t local) {
   }
 }
 
+MEMBRANE_INLINE void FunctionCompiler::move_integer(Reg to, Value& v) {
+  if (const auto memory = memory_of(v)) {
+    a_.mov(Width::k64, to, memory);
+  } else if (v.kind == Value::Kind::kConstant) {
+    a_.mov_imm(to, v.constant);
+  } else if (v.kind == Value::Kind::kFlags) {
+    a_.setcc(static_cast<Cond>(v.number), to);
+    a_.movzx8(to, to);
+  } else {
+    const Reg r = register_of(v);
+    if (r != to) a_.mov(Width::k64, to, r);
+  }
+}
+
+// Whether what is there may be a NaN that is not canonical.
+MEMBRANE_INLINE bool FunctionCompiler::move_real(const Pin& to, Value& v) {
+  if (v.kind == Value::Kind::kSlot) {
+    load_slots(to.number, v.slot, v.bank);
+  } else if (v.kind == Value::Kind::kLocal && locals_[v.local()].pin == kUnpinned) {
+    load_slots(to.number, locals_[v.local()].slot, v.bank);
+  } else if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
+    constants_.load(a_, to.number, v.constant);
+  } else {
+    const Xmm x = real_of(v);
+    if (x != to.number) a_.fmov(to.number, x);
+    return v.maybe_nan;
+  }
+  return false;
+}
+
 void FunctionCompiler::local_set(uint32_t index_of_local, bool keep) {
   const Local& local = locals_[index_of_local];
   Value v = stack_.pop();
@@ -202,32 +232,8 @@ void FunctionCompiler::local_set(uint32_t index_of_local, bool keep) {
   }
   const Pin& pin = locals_.pin(local.pin);
   bool nan = false;
-  if (local.real()) {
-    if (v.kind == Value::Kind::kSlot) {
-      load_slots(pin.number, v.slot, v.bank);
-    } else if (v.kind == Value::Kind::kLocal && locals_[v.local()].pin == kUnpinned) {
-      load_slots(pin.number, locals_[v.local()].slot, v.bank);
-    } else if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
-      constants_.load(a_, pin.number, v.constant);
-    } else {
-      const Xmm x = real_of(v);
-      nan = v.maybe_nan;
-      if (x != pin.number) a_.fmov(pin.number, x);
-    }
-  } else {
-    const auto to = static_cast<Reg>(pin.number);
-    if (const auto memory = memory_of(v)) {
-      a_.mov(Width::k64, to, memory);
-    } else if (v.kind == Value::Kind::kConstant) {
-      a_.mov_imm(to, v.constant);
-    } else if (v.kind == Value::Kind::kFlags) {
-      a_.setcc(static_cast<Cond>(v.number), to);
-      a_.movzx8(to, to);
-    } else {
-      const Reg r = register_of(v);
-      if (r != to) a_.mov(Width::k64, to, r);
-    }
-  }
+  if (pin.real()) nan = move_real(pin, v);
+  else move_integer(static_cast<Reg>(pin.number), v);
   release_unless(v, pin.number);
   locals_.now().assign(local.pin, nan, v.is_f32);
   if (keep) stack_.push_local(index_of_local, local.bank, local.is_f32);

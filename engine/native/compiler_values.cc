@@ -6,9 +6,9 @@ namespace membrane::engine::native {
 // -- registers -------------------------------------------------------------------------------
 
 // The entry that is deepest is needed last.
-void FunctionCompiler::evict(bool real, uint32_t except) {
+void FunctionCompiler::evict(bool real, RegisterSet except) {
   for (Value& v : stack_.unsettled())
-    if (v.kind == Value::Kind::kRegister && v.real() == real && !((except >> v.number) & 1))
+    if (v.kind == Value::Kind::kRegister && v.real() == real && (except & set_of(v.number)) == 0)
       return store_entry(v);
   fail();  // cannot happen: operands in hand are fewer than registers
   if (real) registers_.release_reals();
@@ -37,7 +37,7 @@ void FunctionCompiler::load_pin(uint8_t pin) {
   locals_.now().load(pin);
 }
 
-Reg FunctionCompiler::load_into_register(Value& v, uint32_t except) {
+Reg FunctionCompiler::load_into_register(Value& v, RegisterSet except) {
   switch (v.kind) {
     case Value::Kind::kRegister: break;  // it is there
     case Value::Kind::kLocal: return load_from(v, locals_[v.local()].slot, except);
@@ -61,7 +61,7 @@ Reg FunctionCompiler::load_into_register(Value& v, uint32_t except) {
   return rax;
 }
 
-Reg FunctionCompiler::load_from(Value& v, uint32_t from, uint32_t except) {
+Reg FunctionCompiler::load_from(Value& v, uint32_t from, RegisterSet except) {
   const Reg r = alloc(except);
   a_.mov_from_slot(r, at_slot(from));
   v.kind = Value::Kind::kRegister;
@@ -69,7 +69,7 @@ Reg FunctionCompiler::load_from(Value& v, uint32_t from, uint32_t except) {
   return r;
 }
 
-Xmm FunctionCompiler::real_of(Value& v, uint32_t except) {
+Xmm FunctionCompiler::real_of(Value& v, RegisterSet except) {
   switch (v.kind) {
     case Value::Kind::kRegister: return v.number;
     case Value::Kind::kLocal: {
@@ -102,7 +102,7 @@ Xmm FunctionCompiler::real_of(Value& v, uint32_t except) {
   return x;
 }
 
-Xmm FunctionCompiler::load_real_from(Value& v, uint32_t from, uint32_t except) {
+Xmm FunctionCompiler::load_real_from(Value& v, uint32_t from, RegisterSet except) {
   const Xmm x = alloc_real(except);
   load_slots(x, from, v.bank);
   v.kind = Value::Kind::kRegister;

@@ -196,17 +196,17 @@ class FunctionCompiler {
 
   // A register that holds the value, to be read. The caller releases `v`, which becomes kRegister unless a
   // pinned register is lent.
-  MEMBRANE_INLINE Reg register_of(Value& v, uint32_t except = 0) {
+  MEMBRANE_INLINE Reg register_of(Value& v, RegisterSet except = 0) {
     if (v.kind == Value::Kind::kRegister) return static_cast<Reg>(v.number);
     if (v.kind == Value::Kind::kLocal)
       if (const uint8_t pin = locals_[v.local()].pin; pin != kUnpinned)
         return static_cast<Reg>(pin_register(pin));
     return load_into_register(v, except);
   }
-  Reg load_into_register(Value& v, uint32_t except);
-  Reg load_from(Value& v, uint32_t from, uint32_t except);
-  Xmm real_of(Value& v, uint32_t except = 0);
-  Xmm load_real_from(Value& v, uint32_t from, uint32_t except);
+  Reg load_into_register(Value& v, RegisterSet except);
+  Reg load_from(Value& v, uint32_t from, RegisterSet except);
+  Xmm real_of(Value& v, RegisterSet except = 0);
+  Xmm load_real_from(Value& v, uint32_t from, RegisterSet except);
 
   void make_canonical(Xmm x, bool is_f32, Bank bank);
   static constexpr uint8_t kUnordered = 3;  // the predicate of a comparison
@@ -302,6 +302,7 @@ class FunctionCompiler {
   void rotate(Shift s, Width w, Value first, Value second);
 
   void divide(Width w, bool is_signed, bool remainder);
+  void divide_signed_by_any(Width w, Reg by, bool remainder);
 
   void compare(Width w, Cond c);
   void is_zero(Width w);
@@ -397,6 +398,9 @@ class FunctionCompiler {
   void settle_local(uint32_t local);
 
   void local_set(uint32_t index_of_local, bool keep);
+  // Into the register of a pinned local.
+  void move_integer(Reg to, Value& v);
+  bool move_real(const Pin& to, Value& v);
 
   Reg global_cell(uint32_t global);
   static constexpr int32_t kGlobalBits = offsetof(GlobalInstance, bits);
