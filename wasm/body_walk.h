@@ -62,6 +62,7 @@
 namespace membrane::wasm {
 
 inline constexpr uint32_t kNoRegion = UINT32_MAX;
+inline constexpr uint32_t kNoLocal = UINT32_MAX;
 
 // What the walk knows of an open block.
 struct BlockLabel {
@@ -107,7 +108,15 @@ class BodyWalk {
   // -- for the visitor, while it is being called
   [[nodiscard]] uint32_t offset() const { return offset_; }            // of the instruction at hand
   [[nodiscard]] uint32_t next_offset() const { return next_offset_; }  // and of the one after it
-  [[nodiscard]] uint32_t cost() const { return cost_; }                // of the open segment, up to here
+  // The local that this one sets, when it is a local.set or local.tee and the index has one byte; else kNoLocal.
+  [[nodiscard]] uint32_t next_local_set() const {
+    constexpr auto kSet = static_cast<uint8_t>(info(Opcode::kLocalSet).code);
+    constexpr auto kTee = static_cast<uint8_t>(info(Opcode::kLocalTee).code);
+    const uint8_t* const next = body_ + next_offset_;
+    // The body ends with `end`, which is neither of these: where one stands, a byte follows.
+    return (next[0] == kSet || next[0] == kTee) && next[1] < 0x80 ? next[1] : kNoLocal;
+  }
+  [[nodiscard]] uint32_t cost() const { return cost_; }  // of the open segment, up to here
   [[nodiscard]] uint32_t segment_offset() const { return segment_offset_; }  // of its first instruction
   [[nodiscard]] Label& label(uint32_t depth) { return labels_[labels_.size() - 1 - depth]; }
   // The same, for a branch that leads there.
@@ -162,6 +171,7 @@ class BodyWalk {
 
   Visitor& visitor_;
   const Module* module_ = nullptr;
+  const uint8_t* body_ = nullptr;  // its bytes
   std::vector<Label>& labels_;
   uint32_t offset_ = 0, next_offset_ = 0;
   uint32_t cost_ = 0, segment_offset_ = 0;
@@ -175,6 +185,7 @@ template <typename Visitor, typename Label>
 void BodyWalk<Visitor, Label>::start(const Module& module, const Function& function, uint32_t locals_end,
                                      uint32_t entry_cost) {
   module_ = &module;
+  body_ = module.view(function.code).data();
   labels_.clear();
   offset_ = next_offset_ = cost_ = segment_offset_ = 0;
   is_reachable_ = true;

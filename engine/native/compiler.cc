@@ -2,25 +2,36 @@
 
 #include <array>
 
-#include "engine/native/compiler_parts.h"
+#include "engine/native/function_compiler.h"
 
 namespace membrane::engine::native {
 
 // -- one instruction ---------------------------------------------------------------------------------------------------
 
-namespace {
-
 // What each instruction becomes. One jump leads there: which instruction comes next cannot be foretold, and a
 // jump that goes where it was not expected costs as much as all else that is done for an instruction.
-struct Emission {
-  using Emit = void (*)(Compiler::Parts&, const Instruction&);
-  Opcode op;
-  Emit emit;
+struct FunctionCompiler::Emitters {
+  using Emit = void (*)(FunctionCompiler&, const Instruction&);
+  struct Emission {
+    Opcode op;
+    Emit emit;
+  };
+  // The same by opcode, with what else is asked of each instruction.
+  struct Emitter {
+    Emit emit = [](FunctionCompiler& p, const Instruction&) { p.fail(); };
+    bool takes_flags = false;
+  };
+  using Table = std::array<Emitter, wasm::kOpcodeCount>;
+
+  static const Emission kEmissions[];
+  static consteval Table by_opcode();
+  static const Table kAll;
+  static const Emitter& of(const Instruction& in) { return kAll[static_cast<size_t>(in.op)]; }
 };
 
 // clang-format off
 #define EMIT(op, statement)                                                                \
-  Emission{Opcode::op, [](Compiler::Parts& p, [[maybe_unused]] const Instruction& in) { p.statement; }},
+  Emission{Opcode::op, [](FunctionCompiler& p, [[maybe_unused]] const Instruction& in) { p.statement; }},
 #define BOTH(name, statement32, statement64) EMIT(kI32##name, statement32) EMIT(kI64##name, statement64)
 #define REALS(name, statement32, statement64) EMIT(kF32##name, statement32) EMIT(kF64##name, statement64)
 #define ALU(name, operation) BOTH(name, alu(Alu::operation, Width::k32), alu(Alu::operation, Width::k64))
@@ -28,23 +39,23 @@ struct Emission {
   BOTH(name, shift(Shift::operation, Width::k32), shift(Shift::operation, Width::k64))
 #define COMPARE(name, condition) \
   BOTH(name, compare(Width::k32, Cond::condition), compare(Width::k64, Cond::condition))
-#define UNARY(op, call) EMIT(op, unary([&p](Reg to, Reg from) { p.a.call; }))
+#define UNARY(op, call) EMIT(op, unary([&p](Reg to, Reg from) { p.a_.call; }))
 #define COUNT(name, instruction) \
   UNARY(kI32##name, instruction(Width::k32, to, from)) UNARY(kI64##name, instruction(Width::k64, to, from))
 #define FLOAT(name, operation) \
   REALS(name, float_binary(Float::operation, true), float_binary(Float::operation, false))
 #define FLOAT_COMPARE(name) REALS(name, float_compare(in.op, true), float_compare(in.op, false))
 #define SIGN(name, bits, mask)                                                                           \
-  REALS(name, float_sign(Bits::bits, p.constant_at(offsetof(NativeState, mask), true), true),            \
-        float_sign(Bits::bits, p.constant_at(offsetof(NativeState, mask), false), false))
+  REALS(name, float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), true), true),            \
+        float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), false), false))
 #define FLOAT_UNARY(name, call32, call64)                                             \
-  REALS(name, float_unary(true, true, [&p](Xmm to, Xmm from) { p.a.call32; }),        \
-        float_unary(false, true, [&p](Xmm to, Xmm from) { p.a.call64; }))
+  REALS(name, float_unary(true, true, [&p](Xmm to, Xmm from) { p.a_.call32; }),        \
+        float_unary(false, true, [&p](Xmm to, Xmm from) { p.a_.call64; }))
 #define ROUND(name, mode) FLOAT_UNARY(name, fround(Real::kF32, to, from, mode), fround(Real::kF64, to, from, mode))
 #define HELPER(op, operands, type) EMIT(op, simple_helper(in, operands, type))
 #define BULK(op, type) EMIT(op, bulk(in, type))
 
-constexpr Emission kEmissions[] = {
+constexpr FunctionCompiler::Emitters::Emission FunctionCompiler::Emitters::kEmissions[] = {
   EMIT(kNop, nop())
   EMIT(kUnreachable, trap(TrapKind::kUnreachable))
   EMIT(kThrow, throw_here(in))
@@ -57,7 +68,7 @@ constexpr Emission kEmissions[] = {
   EMIT(kCallIndirect, call_indirect(in))
   EMIT(kReturnCall, return_call(in.index))
   EMIT(kReturnCallIndirect, return_call_indirect(in))
-  EMIT(kDrop, release(p.pop()))
+  EMIT(kDrop, release(p.stack_.pop()))
   EMIT(kSelect, select())
   EMIT(kSelectTyped, select())
   EMIT(kLocalGet, local_get(in.index))
@@ -65,11 +76,11 @@ constexpr Emission kEmissions[] = {
   EMIT(kLocalTee, local_set(in.index, true))
   EMIT(kGlobalGet, global_get(in.index))
   EMIT(kGlobalSet, global_set(in.index))
-  EMIT(kI32Const, push_constant(static_cast<uint32_t>(in.value)))
-  EMIT(kI64Const, push_constant(in.value))
-  EMIT(kF32Const, push_constant(in.value, Bank::kReal, true))
-  EMIT(kF64Const, push_constant(in.value, Bank::kReal, false))
-  EMIT(kRefNull, push_constant(0))
+  EMIT(kI32Const, stack_.push_constant(static_cast<uint32_t>(in.value)))
+  EMIT(kI64Const, stack_.push_constant(in.value))
+  EMIT(kF32Const, stack_.push_constant(in.value, Bank::kReal, true))
+  EMIT(kF64Const, stack_.push_constant(in.value, Bank::kReal, false))
+  EMIT(kRefNull, stack_.push_constant(0))
   EMIT(kRefIsNull, is_zero(Width::k64))
   EMIT(kRefFunc, ref_func(in.index))
   HELPER(kTableGet, 1, ValType::kFuncRef)
@@ -137,7 +148,7 @@ constexpr Emission kEmissions[] = {
   EMIT(kF32ConvertI32U, int_to_float(Width::k64, true)) EMIT(kF64ConvertI32U, int_to_float(Width::k64, false))
   EMIT(kF32ConvertI64S, int_to_float(Width::k64, true)) EMIT(kF64ConvertI64S, int_to_float(Width::k64, false))
   EMIT(kF32DemoteF64, demote())
-  EMIT(kF64PromoteF32, float_unary(false, true, [&p](Xmm to, Xmm from) { p.a.float_to_float(Real::kF32, to, from); }))
+  EMIT(kF64PromoteF32, float_unary(false, true, [&p](Xmm to, Xmm from) { p.a_.float_to_float(Real::kF32, to, from); }))
   EMIT(kI32ReinterpretF32, real_to_bits(Width::k32)) EMIT(kI64ReinterpretF64, real_to_bits(Width::k64))
   EMIT(kF32ReinterpretI32, bits_to_real(Width::k32)) EMIT(kF64ReinterpretI64, bits_to_real(Width::k64))
   EMIT(kI32TruncF32S, truncate_checked(true, true)) EMIT(kI32TruncF32U, truncate_checked(true, false))
@@ -153,110 +164,129 @@ constexpr Emission kEmissions[] = {
 // clang-format on
 #undef EMIT
 
-// The same by opcode, with what else is asked of each instruction.
-struct Emitter {
-  Emission::Emit emit = [](Compiler::Parts& p, const Instruction&) { p.fail(); };
-  bool takes_flags = false;
-};
-constexpr auto kEmitters = [] consteval {
-  std::array<Emitter, wasm::kOpcodeCount> emitters;
+consteval FunctionCompiler::Emitters::Table FunctionCompiler::Emitters::by_opcode() {
+  constexpr uint8_t kVectorPrefix = wasm::info(Opcode::kV128Const).prefix;
+  Table emitters;
   for (const Emission& row : kEmissions) emitters[static_cast<size_t>(row.op)].emit = row.emit;
   for (const Opcode op : {Opcode::kBrIf, Opcode::kIf, Opcode::kSelect, Opcode::kI32Eqz, Opcode::kLocalSet})
     emitters[static_cast<size_t>(op)].takes_flags = true;
   for (size_t i = 0; i < emitters.size(); ++i) {
     if (wasm::info(static_cast<Opcode>(i)).prefix != kVectorPrefix) continue;
-    emitters[i].emit = [](Compiler::Parts& p, const Instruction& in) { p.vector(in); };
+    emitters[i].emit = [](FunctionCompiler& p, const Instruction& in) { p.vector(in); };
   }
   return emitters;
-}();
+}
+constexpr FunctionCompiler::Emitters::Table FunctionCompiler::Emitters::kAll = by_opcode();
 
-}  // namespace
-
-MEMBRANE_INLINE void Compiler::Parts::before(const Instruction& /*in*/) {
-  if (!a.has_room(Assembler::kRoom)) [[unlikely]]
+MEMBRANE_INLINE void FunctionCompiler::before(const Instruction& /*in*/) {
+  if (!a_.has_room(Assembler::kRoom)) [[unlikely]]
     make_room();
 }
 
 // Of code that is too long no more is made than the buffer holds.
-void Compiler::Parts::make_room() {
-  if (a.here() > most_bytes) fail();
-  a.ensure(Assembler::kRoom);
+void FunctionCompiler::make_room() {
+  if (a_.here() > most_bytes_) fail();
+  a_.ensure(Assembler::kRoom);
 }
 
 // Flags hold a value only until the next instruction, which may be one that uses them.
-MEMBRANE_INLINE void Compiler::Parts::prepare(const Instruction& in) {
-  if (has_flags()) {
-    if (!kEmitters[static_cast<size_t>(in.op)].takes_flags) settle_flags();
-  } else if (stack.size() - settled > kMaxUnsettled) [[unlikely]] {
+MEMBRANE_INLINE void FunctionCompiler::prepare(const Instruction& in) {
+  if (stack_.has_flags()) {
+    if (!Emitters::of(in).takes_flags) settle_flags();
+  } else if (stack_.unsettled_count() > kMaxUnsettled) [[unlikely]] {
     settle_from(0);
   }
 }
 
-MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
-  kEmitters[static_cast<size_t>(in.op)].emit(*this, in);
+MEMBRANE_INLINE void FunctionCompiler::instruction(const Instruction& in) {
+  Emitters::of(in).emit(*this, in);
 }
 
-MEMBRANE_INLINE bool Compiler::Parts::after(const Instruction& /*in*/) {
-  if (attention == 0) [[likely]]
+MEMBRANE_INLINE bool FunctionCompiler::after(const Instruction& /*in*/) {
+  if (attention_ == 0) [[likely]]
     return true;
   return look_after();
 }
 
-// The code from instruction_code on is that of the instruction at hand.
-bool Compiler::Parts::look_after() {
+// The code from instruction_code_ on is that of the instruction at hand.
+bool FunctionCompiler::look_after() {
   if (failed()) return false;
-  by_pc.each_between(instruction_code - entry, a.here() - entry, [this](Watch& w) {
-    if (!w.found) note_place(w, walk.offset(), walk.cost());
+  watches_.each_between(instruction_code_ - entry_, a_.here() - entry_, [this](Watch& w) {
+    if (!w.found) note_place(w, place());
   });
-  instruction_code = a.here();
+  instruction_code_ = a_.here();
   return true;
 }
 
-bool Compiler::Parts::compile(const wasm::BodyNotes* notes) {
-  operand_registers = free_registers;
-  operand_reals = free_reals;
-  entry = a.here();
-  most_bytes = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
-  a.ensure(Assembler::kRoom);
+// -- the function ------------------------------------------------------------------------------------------------------
+
+bool FunctionCompiler::prepare_function(uint32_t index, const wasm::LocalUses* uses) {
+  index_ = index;
+  function_ = &module_.functions[index];
+  type_ = &module_.types[function_->type];
+  code_ = &compiled_.function(index);
+  if (!locals_.start(module_, *function_)) return false;
+  if (uses == nullptr) {
+    own_uses_.look_at(module_.view(function_->code), locals_.size());
+    uses = &own_uses_;
+  }
+  locals_.choose(*uses, code_->uses_vectors);
+  registers_.start(locals_.registers(), code_->uses_vectors);
+  stack_.start(locals_.slots());
+  segments_.start(/*keeps_costs=*/!watches_.empty());
+  stubs_.start();
+  constants_.start();
+  landings_.start();
+  attention_ = watches_.empty() ? 0 : kIsWatched;
+  return true;
+}
+
+bool FunctionCompiler::write_function(const wasm::BodyNotes* notes) {
+  entry_ = a_.here();
+  most_bytes_ = kMaxCodeBytes + uint64_t{kMaxExpansion} * function_->code.size;
+  a_.ensure(Assembler::kRoom);
   prologue();
-  instruction_code = a.here();
-  const uint32_t entry_cost = zeroing_cost(code->zero_slots);
+  instruction_code_ = a_.here();
+  const uint32_t entry_cost = zeroing_cost(code_->zero_slots);
   const bool is_decoded = notes != nullptr && notes->body.is_whole();
-  const bool ended = is_decoded ? walk.run(module, *function, locals_end, entry_cost, notes->body)
-                                : walk.run(module, *function, locals_end, entry_cost);
+  const bool ended = is_decoded ? walk_.run(module_, *function_, locals_.slots(), entry_cost, notes->body)
+                                : walk_.run(module_, *function_, locals_.slots(), entry_cost);
   if (!ended || failed()) return false;
   write_landings();
-  if (a.here() > most_bytes) return false;
+  if (a_.here() > most_bytes_) return false;
   write_stubs();
-  write_constants();
-  a.ensure(Assembler::kRoom);
-  a.int3();  // the return address of a last call is inside the function, too
-  for (Watch& w : watches)
-    if (w.found) w.cost = segment_costs[w.segment];
+  constants_.write(a_);
+  a_.ensure(Assembler::kRoom);
+  a_.int3();  // the return address of a last call is inside the function, too
+  for (Watch& w : watches_.all())
+    if (w.found) w.cost = segments_.cost_of(w.segment);
   return true;
+}
+
+std::span<const uint8_t> FunctionCompiler::compile(uint32_t index, std::vector<BatchCall>* calls,
+                                                   std::span<Watch> watches, CatchTable* catches,
+                                                   const wasm::BodyNotes* notes) {
+  batch_ = calls;
+  watches_.look_for(watches);
+  const size_t calls_before = calls == nullptr ? 0 : calls->size();
+  a_.start_over();
+  if (prepare_function(index, notes == nullptr ? nullptr : &notes->uses) && write_function(notes)) {
+    if (catches != nullptr) *catches = landings_.table();
+    return {a_.data(), a_.here()};
+  }
+  if (calls != nullptr) calls->resize(calls_before);
+  return {};
 }
 
 // -- the interface ----------------------------------------------------------------------------------------------------------
 
-Compiler::Compiler(CompiledModule& module) : parts_(std::make_unique<Parts>(module)) {}
+Compiler::Compiler(CompiledModule& module) : function_(std::make_unique<FunctionCompiler>(module)) {}
 Compiler::~Compiler() = default;
 
 std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,
                                            std::span<Watch> watches, CatchTable* catches,
                                            const wasm::BodyNotes* notes) {
-  Parts& p = *parts_;
-  p.batch = calls;
-  p.watches = watches;
-  p.by_pc.look_for(watches, &Watch::wanted_pc);
-  p.by_offset.look_for(watches, &Watch::wanted_code_offset);
-  const size_t calls_before = calls == nullptr ? 0 : calls->size();
-  p.a.start_over();
-  if (p.prepare(index, notes == nullptr ? nullptr : &notes->uses) && p.compile(notes)) {
-    if (catches != nullptr) *catches = p.catches;
-    return {p.a.data(), p.a.here()};
-  }
-  if (calls != nullptr) calls->resize(calls_before);
-  return {};
+  return function_->compile(index, calls, watches, catches, notes);
 }
 
 bool machine_is_supported() {

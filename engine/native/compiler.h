@@ -70,6 +70,8 @@ struct BatchCall {
   } wanted = Wanted::kCode;  // relative to behind them; of its frame
 };
 
+class FunctionCompiler;  // function_compiler.h
+
 class Compiler {
  public:
   explicit Compiler(CompiledModule& module);
@@ -86,10 +88,8 @@ class Compiler {
                                    std::span<Watch> watches = {}, CatchTable* catches = nullptr,
                                    const wasm::BodyNotes* notes = nullptr);
 
-  struct Parts;  // see compiler_parts.h
-
  private:
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<FunctionCompiler> function_;
 };
 
 // Whether this machine has what the code needs: an x86-64 with AVX2, FMA, BMI1 and BMI2. Elsewhere nothing is compiled.

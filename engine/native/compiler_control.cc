@@ -1,71 +1,72 @@
 // Branches, merge points, blocks and exceptions.
-#include "engine/native/compiler_parts.h"
+#include "engine/native/function_compiler.h"
 
 namespace membrane::engine::native {
 
 // -- joins -------------------------------------------------------------------------------------------------
 
-// Makes `now` what the label expects.
-void Compiler::Parts::conform(const Pins& to) {
-  for (uint32_t left = now.nan; left != 0; left &= left - 1)
+// Makes of the pinned locals what the label expects.
+void FunctionCompiler::conform(const Pins& to) {
+  const Pins& now = locals_.now();
+  for (PinSet left = now.nans(); left != 0; left &= left - 1)
     make_pin_canonical(static_cast<uint32_t>(std::countr_zero(left)));
-  for (uint32_t left = now.dirty & ~to.valid; left != 0; left &= left - 1)
+  for (PinSet left = now.dirty() & ~to.valid(); left != 0; left &= left - 1)
     store_pin(static_cast<uint32_t>(std::countr_zero(left)));
-  for (uint32_t left = to.valid & ~now.valid; left != 0; left &= left - 1)
-    pinned(static_cast<uint8_t>(std::countr_zero(left)));
+  for (PinSet left = to.valid() & ~now.valid(); left != 0; left &= left - 1)
+    load_pin(static_cast<uint8_t>(std::countr_zero(left)));
 }
 
 // A way to the label begins here: the first one says what the others must have.
-void Compiler::Parts::note_way(Label& label) {
+void FunctionCompiler::note_way(Label& label) {
   if (label.kind == Label::Kind::kLoop) return;
   if (!label.has_pins) {
     label.has_pins = true;
-    label.pins = now;
+    label.pins = locals_.now();
     return;
   }
-  label.pins.dirty |= now.dirty & label.pins.valid;
+  label.pins.join(locals_.now());
 }
 
-void Compiler::Parts::link(Label& label, Patch at) {
-  if (label.kind == Label::Kind::kLoop) return a.patch(at, label.target);
-  a.put32(at - 4, label.fixups);
+void FunctionCompiler::link(Label& label, Patch at) {
+  if (label.kind == Label::Kind::kLoop) return a_.patch(at, label.target);
+  a_.put32(at - 4, label.fixups);
   label.fixups = at;
 }
 
-void Compiler::Parts::bind(Label& label) {
+void FunctionCompiler::bind(Label& label) {
   for (Patch at = label.fixups; at != kNone;) {
-    const Patch next = a.get32(at - 4);
-    a.patch_here(at);
+    const Patch next = a_.get32(at - 4);
+    a_.patch_here(at);
     at = next;
   }
   label.fixups = kNone;
 }
 
-bool Compiler::Parts::values_in_place(const Label& label) const {
+bool FunctionCompiler::values_in_place(const Label& label) const {
   uint32_t to = label.slot_height;
-  for (size_t i = stack.size() - label.branch_values; i < stack.size(); to += slots_of(stack[i++].bank))
-    if (stack[i].kind != Value::Kind::kSlot || stack[i].slot != to) return false;
+  for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); to += slots_of(stack_[i++].bank))
+    if (stack_[i].kind != Value::Kind::kSlot || stack_[i].slot != to) return false;
   return true;
 }
 
 // Before a branch that carries several values, and before its condition is tested: what moves them needs registers, and
 // an entry that gave way to one meanwhile would be written to its own slot, where a value may have been moved to.
-void Compiler::Parts::settle_for_branch(const Label& label) {
+void FunctionCompiler::settle_for_branch(const Label& label) {
   if (label.branch_values <= 1) return;
   settle_flags();
   settle_from(0);
 }
 
 // Copies, so that the way that does not branch keeps its picture.
-void Compiler::Parts::move_values(const Label& label) {
+void FunctionCompiler::move_values(const Label& label) {
   uint32_t to = label.slot_height;
   if (label.branch_values > kFewValues) {
-    const uint32_t from = stack[stack.size() - label.branch_values].slot;
-    return copy_slots(to, from, top_slot() - from);
+    const uint32_t from = stack_[stack_.size() - label.branch_values].slot;
+    return copy_slots(to, from, stack_.next_slot() - from);
   }
-  for (size_t i = stack.size() - label.branch_values; i < stack.size(); to += slots_of(stack[i++].bank)) {
-    a.ensure(Assembler::kRoom);
-    Value v = stack[i];
+  for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); to += slots_of(stack_[i++].bank)) {
+    a_.ensure(Assembler::kRoom);
+    Value v = stack_[i];
     const bool lent = v.kind == Value::Kind::kRegister;
     store(v, to);
     if (!lent) release(v);
@@ -74,31 +75,32 @@ void Compiler::Parts::move_values(const Label& label) {
 
 // The frame's slots [from, from + count) to [to, to + count), upwards; `to` is not above `from`. After
 // settle_for_branch.
-void Compiler::Parts::copy_slots(uint32_t to, uint32_t from, uint32_t count) {
+void FunctionCompiler::copy_slots(uint32_t to, uint32_t from, uint32_t count) {
   if (to == from) return;
-  a.ensure(Assembler::kRoom);
+  a_.ensure(Assembler::kRoom);
   const Reg at = alloc(), value = alloc();
-  a.mov_imm(at, uint64_t{0} - count);
-  const uint32_t again = a.here();
-  a.mov(Width::k64, value, Mem{kFrame, static_cast<int32_t>((from + count) * 8), at, 3});
-  a.mov(Width::k64, Mem{kFrame, static_cast<int32_t>((to + count) * 8), at, 3}, value);
-  a.op(Alu::kAdd, Width::k64, at, 1);
-  a.patch(a.jcc(Cond::kNE), again);
-  free_registers |= 1u << at | 1u << value;
+  a_.mov_imm(at, uint64_t{0} - count);
+  const uint32_t again = a_.here();
+  a_.mov(Width::k64, value, Mem{kFrame, static_cast<int32_t>((from + count) * 8), at, 3});
+  a_.mov(Width::k64, Mem{kFrame, static_cast<int32_t>((to + count) * 8), at, 3}, value);
+  a_.op(Alu::kAdd, Width::k64, at, 1);
+  a_.patch(a_.jcc(Cond::kNE), again);
+  registers_.release(at);
+  registers_.release(value);
 }
 
-void Compiler::Parts::jump_to(Label& label) {  // with the values moved
+void FunctionCompiler::jump_to(Label& label) {  // with the values moved
   conform_to(label);
-  link(label, a.jmp());
+  link(label, a_.jmp());
 }
 
-void Compiler::Parts::conform_to(Label& label) {
-  conform(label.kind == Label::Kind::kLoop || label.has_pins ? label.pins : now);
+void FunctionCompiler::conform_to(Label& label) {
+  conform(expected_at(label));
   note_way(label);
 }
 
-void Compiler::Parts::branch_to(uint32_t depth) {
-  Label& target = walk.target(depth);
+void FunctionCompiler::branch_to(uint32_t depth) {
+  Label& target = walk_.target(depth);
   if (target.kind == Label::Kind::kFunction) return write_return();
   settle_for_branch(target);
   move_values(target);
@@ -106,50 +108,49 @@ void Compiler::Parts::branch_to(uint32_t depth) {
 }
 
 // The condition on top of the stack as flags.
-Cond Compiler::Parts::condition() {
-  Value v = pop();
+Cond FunctionCompiler::condition() {
+  Value v = stack_.pop();
   if (v.kind == Value::Kind::kFlags) return static_cast<Cond>(v.number);
   return test_nonzero(v);
 }
 
 // So that the way that branches need not move entries that the other way still has.
-void Compiler::Parts::ensure_spare() {
-  if (free_registers == 0) evict(false, 0);
-  if (free_reals == 0) {
+void FunctionCompiler::ensure_spare() {
+  if (!registers_.has_integer()) evict(false, 0);
+  if (!registers_.has_real()) {
     settle_flags();
     evict(true, 0);
   }
-  if (free_registers == 0) evict(false, 0);
+  if (!registers_.has_integer()) evict(false, 0);
 }
 
-void Compiler::Parts::branch_if(uint32_t depth) {
-  Label& target = walk.target(depth);
+void FunctionCompiler::branch_if(uint32_t depth) {
+  Label& target = walk_.target(depth);
   settle_for_branch(target);
   ensure_spare();
   const Cond c = condition();
   const bool plain = target.kind != Label::Kind::kFunction && values_in_place(target) &&
-                     conforms(now, target.kind == Label::Kind::kLoop || target.has_pins ? target.pins : now);
+                     locals_.now().conforms_to(expected_at(target));
   if (plain) {
     note_way(target);
-    return link(target, a.jcc(c));
+    return link(target, a_.jcc(c));
   }
-  const Patch skip = a.jcc(inverse(c));
-  const Pins before = now;
-  const uint32_t free_before = free_registers, reals_before = free_reals;
+  const Patch skip = a_.jcc(inverse(c));
+  const Pins before = locals_.now();
+  const Registers::Sets free_before = registers_.free();
   if (target.kind == Label::Kind::kFunction) {
     write_return();
   } else {
     move_values(target);
     jump_to(target);
   }
-  now = before;
-  free_registers = free_before;
-  free_reals = reals_before;
-  a.patch_here(skip);
+  locals_.begin_at(before);
+  registers_.restore(free_before);
+  a_.patch_here(skip);
 }
 
-void Compiler::Parts::branch_table(const Instruction& in) {
-  Value v = pop();
+void FunctionCompiler::branch_table(const Instruction& in) {
+  Value v = stack_.pop();
   // Values that some of the ways move are in their slots for all.
   settle_from(0);
   if (in.count == 0) {
@@ -159,219 +160,206 @@ void Compiler::Parts::branch_table(const Instruction& in) {
   }
   Reg r = register_of(v);
   const Reg last = alloc();
-  a.mov_imm(last, in.count);
-  a.op(Alu::kCmp, Width::k32, r, last);
-  a.cmov(Cond::kB, Width::k32, last, r);
+  a_.mov_imm(last, in.count);
+  a_.op(Alu::kCmp, Width::k32, r, last);
+  a_.cmov(Cond::kB, Width::k32, last, r);
   const Reg base = alloc();
-  const Patch table_at = a.lea_rip(base);
-  a.movsxd(last, Mem{base, 0, last, 2});
-  a.op(Alu::kAdd, Width::k64, base, last);
-  a.jmp(base);
-  free_registers |= 1u << last | 1u << base;
+  const Patch table_at = a_.lea_rip(base);
+  a_.movsxd(last, Mem{base, 0, last, 2});
+  a_.op(Alu::kAdd, Width::k64, base, last);
+  a_.jmp(base);
+  registers_.release(last);
+  registers_.release(base);
   release(v);
-  a.patch_here(table_at);
-  const uint32_t table = a.here();
+  a_.patch_here(table_at);
+  const uint32_t table = a_.here();
   for (uint32_t i = 0; i <= in.count; ++i) {
-    a.ensure(Assembler::kRoom);
-    a.word(0);
+    a_.ensure(Assembler::kRoom);
+    a_.word(0);
   }
   // One way for each label, however often it stands in the table.
-  ++way_stamp;
-  if (ways.size() < walk.label_count()) ways.resize(walk.label_count());
-  const Pins before = now;
+  ++way_stamp_;
+  if (ways_.size() < walk_.label_count()) ways_.resize(walk_.label_count());
+  const Pins before = locals_.now();
   wasm::LabelReader labels_of(in);
   for (uint32_t i = 0; i <= in.count; ++i) {
-    a.ensure(Assembler::kRoom);
+    a_.ensure(Assembler::kRoom);
     const uint32_t depth = labels_of.next();
-    if (ways[depth].stamp != way_stamp) {
-      ways[depth] = {way_stamp, a.here()};
-      const uint32_t free_before = free_registers, reals_before = free_reals;
+    if (ways_[depth].stamp != way_stamp_) {
+      ways_[depth] = {way_stamp_, a_.here()};
+      const Registers::Sets free_before = registers_.free();
       branch_to(depth);
-      now = before;
-      free_registers = free_before;
-      free_reals = reals_before;
+      locals_.begin_at(before);
+      registers_.restore(free_before);
     }
-    a.put32(table + 4 * i, ways[depth].at - table);
+    a_.put32(table + 4 * i, ways_[depth].at - table);
   }
 }
 
-void Compiler::Parts::write_return() {
-  const auto& results = type->results;
+void FunctionCompiler::write_return() {
+  const auto& results = type_->results;
   if (results.size() == 1) {
-    Value v = stack.back();  // a copy: the way behind a br_if still has it
+    Value v = stack_.back();  // a copy: the way behind a br_if still has it
     const bool lent = v.kind == Value::Kind::kRegister;
     if (v.real()) {
       const Xmm x = real_of(v);
       settle_nan(v);
-      if (x != 0) a.fmov(0, x);
+      if (x != 0) a_.fmov(0, x);
       store_slots(0, 0, v.bank);
     } else {
       if (v.kind == Value::Kind::kConstant) {
-        a.mov_imm(rax, v.constant);
+        a_.mov_imm(rax, v.constant);
       } else if (const auto memory = memory_of(v)) {
-        a.mov(Width::k64, rax, memory);
+        a_.mov(Width::k64, rax, memory);
       } else {
         const Reg r = register_of(v);
-        if (r != rax) a.mov(Width::k64, rax, r);
+        if (r != rax) a_.mov(Width::k64, rax, r);
       }
-      a.mov_to_slot(at_slot(0), rax);
+      a_.mov_to_slot(at_slot(0), rax);
     }
     if (!lent) release(v);
   } else if (results.size() > kFewValues) {
-    settle_for_branch(walk.function_label());
-    const uint32_t from = stack[stack.size() - results.size()].slot;
-    copy_slots(0, from, top_slot() - from);
+    settle_for_branch(walk_.function_label());
+    const uint32_t from = stack_[stack_.size() - results.size()].slot;
+    copy_slots(0, from, stack_.next_slot() - from);
   } else if (results.size() > 1) {
     // First all to their own slots: a parameter's slot may be both source and destination.
-    for (size_t i = stack.size() - results.size(); i < stack.size(); ++i) {
-      a.ensure(Assembler::kRoom);
-      Value v = stack[i];
+    for (size_t i = stack_.size() - results.size(); i < stack_.size(); ++i) {
+      a_.ensure(Assembler::kRoom);
+      Value v = stack_[i];
       const bool lent = v.kind == Value::Kind::kRegister;
       store(v, v.slot);
       if (!lent) release(v);
     }
-    const uint32_t from = stack[stack.size() - results.size()].slot;
-    for (uint32_t i = 0; i < top_slot() - from; ++i) {
-      a.ensure(Assembler::kRoom);
-      a.mov_from_slot(rax, at_slot(from + i));
-      a.mov_to_slot(at_slot(i), rax);
+    const uint32_t from = stack_[stack_.size() - results.size()].slot;
+    for (uint32_t i = 0; i < stack_.next_slot() - from; ++i) {
+      a_.ensure(Assembler::kRoom);
+      a_.mov_from_slot(rax, at_slot(from + i));
+      a_.mov_to_slot(at_slot(i), rax);
     }
   }
-  a.ret();
+  a_.ret();
 }
 
 // -- exceptions: as in the translator, nothing is done when a try_table is entered or left -------------------
 
-void Compiler::Parts::add_clause(const wasm::CatchClause& clause, Label& target) {
-  const bool returns = target.kind == Label::Kind::kFunction;
-  const bool is_loop = target.kind == Label::Kind::kLoop;
-  const auto number = static_cast<uint32_t>(catches.clauses.size());
-  catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
-  landings.push_back({returns, is_loop ? target.target : 0, is_loop ? target.pins.valid : 0});
-  if (!returns && !is_loop) target.catches = number;
+void FunctionCompiler::add_clause(const wasm::CatchClause& clause, Label& target) {
+  if (target.kind == Label::Kind::kFunction) return landings_.add_returning(clause);
+  if (target.kind == Label::Kind::kLoop)
+    return landings_.add_known(clause, target.slot_height, target.target, target.pins.valid());
+  landings_.add_waiting(clause, target.slot_height, target.catches);
 }
 
-// At the end of a label: what is caught for it goes on here, too.
-void Compiler::Parts::land_here(Label& label) {
-  for (uint32_t at = label.catches; at != kNone; at = catches.clauses[at].landing)
-    landings[at] = {false, a.here(), label.pins.valid};
-  label.catches = kNone;
-}
-
-// Behind the function: from slots to what each label expects.
-void Compiler::Parts::write_landings() {
-  for (size_t i = 0; i < landings.size(); ++i) {
-    a.ensure(Assembler::kRoom);
-    const Landing& l = landings[i];
-    if (i > 0 && l == landings[i - 1]) {
-      catches.clauses[i].landing = catches.clauses[i - 1].landing;
-      continue;
-    }
-    catches.clauses[i].landing = a.here() - entry;
-    if (l.returns) {
+// After the function: from slots to what each label expects.
+void FunctionCompiler::write_landings() {
+  landings_.write([this](const CatchLandings::Landing& landing) {
+    a_.ensure(Assembler::kRoom);
+    const uint32_t begin = a_.here() - entry_;
+    if (landing.returns) {
       write_landed_return();
-      continue;
+      return begin;
     }
-    now = {};
-    for (uint32_t left = l.pins; left != 0; left &= left - 1)
-      pinned(static_cast<uint8_t>(std::countr_zero(left)));
-    a.jmp(l.target);
-  }
+    locals_.begin_in_slots();
+    for (PinSet left = landing.pins; left != 0; left &= left - 1)
+      load_pin(static_cast<uint8_t>(std::countr_zero(left)));
+    a_.jmp(landing.target);
+    return begin;
+  });
 }
 
-void Compiler::Parts::write_landed_return() {  // the results are in their slots already
-  if (type->results.size() == 1) {
-    const Bank bank = bank_of(type->results[0]);
-    if (bank == Bank::kInteger) a.mov(Width::k64, rax, slot(0));
+void FunctionCompiler::write_landed_return() {  // the results are in their slots already
+  if (type_->results.size() == 1) {
+    const Bank bank = bank_of(type_->results[0]);
+    if (bank == Bank::kInteger) a_.mov(Width::k64, rax, slot(0));
     else load_slots(0, 0, bank);
   }
-  a.ret();
+  a_.ret();
 }
 
-void Compiler::Parts::throw_exception(const Instruction& in, size_t operands) {  // all is in slots
-  const size_t first = stack.size() - operands;
+void FunctionCompiler::throw_exception(const Instruction& in, size_t operands) {  // all is in slots
+  const size_t first = stack_.size() - operands;
   helper(in.op, slot_at(first), in.op == Opcode::kThrow ? in.index : 0, 0);
-  a.int3();
+  a_.int3();
 }
 
 // -- blocks --------------------------------------------------------------------------------------------------
 
 // What the loop uses is in registers at its head, and stays there around it.
-void Compiler::Parts::begin_loop(Label& l) {
-  const LoopUse& use = loops[l.loop];
-  Pins head;
-  head.valid = use.used | (use.has_call ? 0 : now.valid);
+void FunctionCompiler::begin_loop(Label& l) {
+  const LoopUse& loop = locals_.loop(l.loop);
+  Pins head = locals_.now().at_head(loop);
   conform(head);
-  head.dirty = now.dirty | use.assigned;
-  now = head;
+  head.enter(locals_.now(), loop);
+  locals_.begin_at(head);
   l.pins = head;
   l.has_pins = true;
-  l.target = a.here();
+  l.target = a_.here();
 }
 
-Patch Compiler::Parts::test() {
+Patch FunctionCompiler::test() {
   const Cond c = settled_condition();
-  return a.jcc(inverse(c));
+  return a_.jcc(inverse(c));
 }
 
-void Compiler::Parts::begin_then(Label& l, Patch skip) {
+void FunctionCompiler::begin_then(Label& l, Patch skip) {
   l.else_fixup = skip;
-  l.else_pins = now;
+  l.else_pins = locals_.now();
 }
 
 // The same as condition(), with all other entries settled before the flags are needed. Stores do not touch
 // flags, but making a NaN canonical does.
-Cond Compiler::Parts::settled_condition() {
-  if (has_flags() && std::any_of(stack.begin() + static_cast<ptrdiff_t>(settled), stack.end() - 1,
-                                 [](const Value& v) { return v.real() && v.kind != Value::Kind::kSlot; }))
+Cond FunctionCompiler::settled_condition() {
+  if (stack_.has_flags() &&
+      std::any_of(stack_.begin() + static_cast<ptrdiff_t>(stack_.settled()), stack_.end() - 1,
+                  [](const Value& v) { return v.real() && v.kind != Value::Kind::kSlot; }))
     settle_flags();
-  if (has_flags()) {
-    const Value flags = pop();
+  if (stack_.has_flags()) {
+    const Value flags = stack_.pop();
     settle_from(0);
     return static_cast<Cond>(flags.number);
   }
-  Value v = pop();
+  Value v = stack_.pop();
   settle_from(0);
   return test_nonzero(v);
 }
 
-void Compiler::Parts::end_arm(Label& l) {
+void FunctionCompiler::end_arm(Label& l) {
   settle_from(l.height);
   jump_to(l);
 }
 
-void Compiler::Parts::begin_else(Label& l) {
-  a.patch_here(l.else_fixup);
-  now = l.else_pins;
+void FunctionCompiler::begin_else(Label& l) {
+  a_.patch_here(l.else_fixup);
+  locals_.begin_at(l.else_pins);
 }
 
-void Compiler::Parts::join(Label& l, bool falls_in) {
+void FunctionCompiler::join(Label& l, bool falls_in) {
   const bool has_else_way = l.kind == Label::Kind::kIf;
   if (has_else_way && !l.has_pins) {  // the way around is the one without code of its own
     l.has_pins = true;
     l.pins = l.else_pins;
-    l.pins.nan = 0;
+    l.pins.expect_canonical();
   }
   if (falls_in) {
     settle_from(l.height);
     conform_to(l);
   }
   if (has_else_way) {
-    now = l.else_pins;
-    if (conforms(now, l.pins)) {
+    locals_.begin_at(l.else_pins);
+    if (l.else_pins.conforms_to(l.pins)) {
       note_way(l);
-      a.patch_here(l.else_fixup);
+      a_.patch_here(l.else_fixup);
     } else {
       Patch over = kNone;
-      if (falls_in) over = a.jmp();
-      a.patch_here(l.else_fixup);
+      if (falls_in) over = a_.jmp();
+      a_.patch_here(l.else_fixup);
       conform_to(l);
-      if (over != kNone) a.patch_here(over);
+      if (over != kNone) a_.patch_here(over);
     }
   }
   bind(l);
-  land_here(l);
-  now = l.pins;
+  landings_.land(l.catches, a_.here(), l.pins.valid());  // what is caught for it goes on here, too
+  locals_.begin_at(l.pins);
 }
 
 }  // namespace membrane::engine::native

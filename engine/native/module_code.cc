@@ -11,7 +11,7 @@
 #include "engine/interpreter/interpreter.h"
 #include "engine/native/assembler.h"
 #include "engine/native/runtime.h"
-#include "engine/native/stubs.h"
+#include "engine/native/trampolines.h"
 #include "wasm/body.h"
 #include "wasm/opcode.h"
 
@@ -101,7 +101,7 @@ size_t ModuleCode::code_bytes() const {
 
 namespace {
 
-bool code_can_run() { return machine_is_supported() && Stubs::instance().enter != nullptr; }
+bool code_can_run() { return machine_is_supported() && Trampolines::instance().enter != nullptr; }
 
 void set_code(FunctionCode& function, const uint8_t* code) {
   function.native_code.store(code, std::memory_order_release);
@@ -117,7 +117,7 @@ bool ModuleCode::connect() {
   connected_ = true;
   for (size_t i = 0; i < module_.module().functions.size(); ++i)
     module_.function(static_cast<uint32_t>(i))
-        .native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
+        .native_entry.store(Trampolines::instance().exit_call, std::memory_order_release);
   return true;
 }
 
@@ -168,7 +168,7 @@ bool ModuleCode::connect(FunctionCode& function) const {
   const uint32_t* const found = std::lower_bound(indices.begin(), indices.end(), function.index);
   const bool has_code = found != indices.end() && *found == function.index;
   if (has_code) set_code(function, block.code() + starts[static_cast<size_t>(found - indices.begin())]);
-  else function.native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
+  else function.native_entry.store(Trampolines::instance().exit_call, std::memory_order_release);
   return has_code;
 }
 

@@ -9,7 +9,7 @@
 #include "engine/code/numeric.h"
 #include "engine/native/assembler.h"
 #include "engine/native/runtime.h"
-#include "engine/native/stubs.h"
+#include "engine/native/trampolines.h"
 
 namespace membrane::engine::native {
 
@@ -25,12 +25,12 @@ NativeStack::NativeStack(uint32_t call_depth) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return;
   memory = got;
-  const Stubs& stubs = Stubs::instance();
-  state.exit_fuel = stubs.exit_fuel;
-  state.exit_instance = stubs.exit_instance;
-  state.exit_helper = stubs.exit_helper;
-  state.exit_overflow = stubs.exit_overflow;
-  std::copy(std::begin(stubs.exit_trap), std::end(stubs.exit_trap), std::begin(state.exit_trap));
+  const Trampolines& trampolines = Trampolines::instance();
+  state.exit_fuel = trampolines.exit_fuel;
+  state.exit_instance = trampolines.exit_instance;
+  state.exit_helper = trampolines.exit_helper;
+  state.exit_overflow = trampolines.exit_overflow;
+  std::copy(std::begin(trampolines.exit_trap), std::end(trampolines.exit_trap), std::begin(state.exit_trap));
   const auto of = [](Real r, uint64_t f32, uint64_t f64) { return Constant{r == Real::kF32 ? f32 : f64}; };
   for (const Real r : {Real::kF32, Real::kF64}) {
     const auto i = static_cast<size_t>(r);

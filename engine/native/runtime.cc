@@ -12,12 +12,12 @@
 #include "engine/interpreter/interpreter.h"
 #include "engine/memory/fault.h"
 #include "engine/native/assembler.h"
-#include "engine/native/stubs.h"
+#include "engine/native/trampolines.h"
 #include "wasm/opcode.h"
 
 namespace membrane::engine::native {
 
-const void* return_to_interpreter() { return Stubs::instance().returned; }
+const void* return_to_interpreter() { return Trampolines::instance().returned; }
 
 namespace {
 
@@ -33,7 +33,7 @@ class RunningCode final : public GuestCode {
     MachineState& m = Machine::state(run_);
     if (!in_arena(pc) || !Machine::reserves(m.instance, address)) return false;
     m.native->pc = pc;
-    registers[REG_RIP] = reinterpret_cast<greg_t>(Stubs::instance().exit_fault);
+    registers[REG_RIP] = reinterpret_cast<greg_t>(Trampolines::instance().exit_fault);
     return true;
 #else
     return false;  // no compiled code runs here, or none that faults
@@ -169,7 +169,7 @@ void Visit::run() {
   const RunningCode scope(ex_);
   do {
     n_.registers[r15] = static_cast<uint64_t>(m_.fuel);
-    Stubs::instance().enter(&n_);
+    Trampolines::instance().enter(&n_);
     m_.fuel = static_cast<int64_t>(n_.registers[r15]);
   } while (go_on());
   withhold_slice();
