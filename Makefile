@@ -174,7 +174,7 @@ coverage:  ## Line and branch coverage: build/coverage/report/index.html
 	@gcovr --root . --object-directory build/coverage --exclude '.*_(test|testing|fuzz|bench)\.cc' \
 	  --exclude 'build/.*' --html-details build/coverage/report/index.html --print-summary
 
-docs: build  ## Write again the pages that are made from the program
+docs: build  ## Write docs/capabilities.md again, from the registry of capabilities
 	@tools/generate-docs
 
 python: build  ## Build the Python package as a wheel for this machine: build/python

@@ -34,7 +34,7 @@ struct Rule {
 };
 
 // The types from `at` on are the operands of the rule. All are compared that there may be: how many there are cannot be
-// foretold. One by one, as they were written: a wider read would wait for the writes.
+// predicted. One by one, as they were written: a wider read would wait for the writes.
 bool are_operands(const ValType* at, const Rule& rule) {
   static constexpr size_t kMost = 3;
   static constexpr uint32_t kMasks[kMost + 1][kMost] = {

@@ -13,7 +13,7 @@ namespace membrane::agent {
 namespace {
 
 constexpr std::string_view kSubmission =
-    R"(2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer after it.
+    R"(2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer.
    A program may also submit it itself, with )";
 
 constexpr std::string_view kAsking =
@@ -24,7 +24,7 @@ capabilities str
 )";
 
 constexpr std::string_view kAfterwards =
-    R"(Then you get an observation: the outcome, what was printed, what failed and how to mend it. Never invent one, and never
+    R"(Then you get an observation: the outcome, what was printed, what failed and how to fix it. Never invent one, and never
 answer from memory what a program can find out.
 )";
 

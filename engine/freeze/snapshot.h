@@ -10,7 +10,7 @@
 // are resolved anew when it is thawed. An instance that shares memories, tables, globals, tags
 // or exceptions with others cannot be frozen.
 //
-// Threads: freeze() is called by the thread that has the Execution. thaw() is independent.
+// Threads: freeze() is called by the thread that has the Execution. Snapshot::read() may be called by any thread.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ class CodeCache;
 struct FunctionCode;
 struct Recorder;
 
-// Of one that stands in front of a call of the host that none of its frames has, as after a tail call. Others are written as
-// version 2.
-inline constexpr uint32_t kSnapshotVersion = 3;
+// Written only for a run that is about to call a host function that its last frame does not call itself (a callee ended in
+// a tail call of it). All others are version 2; both are read.
+inline constexpr uint32_t kNewestSnapshotVersion = 3;
 
 // Errors: kInvalidArgument when the run is not paused; kUnsupported for what cannot be frozen.
 // `fuel_before` is what the run had used when it was thawed itself.

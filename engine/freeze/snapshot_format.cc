@@ -43,11 +43,11 @@ Result<std::span<const uint8_t>> checked_body(std::span<const uint8_t> bytes) {
   if (bytes.size() < sizeof header || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     return fail(ErrorCode::kInvalidInput, "this is no snapshot", "Give a file that --snapshot has written.");
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.version < kOldestSnapshotVersion || header.version > kSnapshotVersion)
+  if (header.version < kOldestSnapshotVersion || header.version > kNewestSnapshotVersion)
     return fail(ErrorCode::kUnsupported,
                 "the snapshot has format version " + std::to_string(header.version) +
                     ", and this program reads versions " + std::to_string(kOldestSnapshotVersion) + " to " +
-                    std::to_string(kSnapshotVersion),
+                    std::to_string(kNewestSnapshotVersion),
                 "Thaw it with the version of Membrane that froze it.");
   if (header.cost_version != kCostVersion)
     return fail(ErrorCode::kUnsupported,

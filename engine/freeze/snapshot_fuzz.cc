@@ -17,7 +17,7 @@ std::vector<uint8_t> with_header(std::span<const uint8_t> data) {
   std::vector<uint8_t> bytes(data.begin(), data.end());
   if (bytes.size() < kHeaderBytes) bytes.resize(kHeaderBytes);
   std::memcpy(bytes.data(), "MEMBSNAP", 8);
-  const uint32_t versions[2] = {kSnapshotVersion, kCostVersion};
+  const uint32_t versions[2] = {kNewestSnapshotVersion, kCostVersion};
   std::memcpy(bytes.data() + 8, versions, sizeof versions);
   seal(bytes);
   return bytes;

@@ -479,7 +479,7 @@ TEST(Snapshot, AForeignFileIsRefused) {
 
 TEST(Snapshot, AnotherVersionIsRefusedAndNamed) {
   Bytes newer = small_snapshot();
-  newer[8] = kSnapshotVersion + 1;
+  newer[8] = kNewestSnapshotVersion + 1;
   EXPECT_EQ(code_of(newer), ErrorCode::kUnsupported);
   EXPECT_NE(Snapshot::read(newer).error().message.find("versions 2 to 3"), std::string::npos);
   Bytes other_costs = small_snapshot();

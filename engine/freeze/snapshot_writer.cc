@@ -35,9 +35,10 @@ struct SnapshotWriter {
   uint64_t fuel_before;
   KnownPlaces::Parts* known = nullptr;
   std::vector<uint8_t> out;
-  std::vector<uint32_t> object_numbers;       // of objects, by that in the heap
-  bool is_tail_call = false;                  // the frame that it stands in ends in a call of the host
-  uint32_t version = kOldestSnapshotVersion;  // kSnapshotVersion when no frame that is written has that call
+  std::vector<uint32_t> object_numbers;  // of objects, by that in the heap
+  bool is_tail_call = false;             // the frame that it stands in ends in a call of the host
+  uint32_t version =
+      kOldestSnapshotVersion;  // kNewestSnapshotVersion when no frame that is written has that call
 
   SnapshotWriter(Execution& r, Instance& i, uint64_t before) : run(r), instance(i), fuel_before(before) {}
 
@@ -319,7 +320,7 @@ Status SnapshotWriter::frames() {
     if (stands.empty() ||
         !calls(instance.module(), types, *places.at(stands[0].function->index, stands[0].code_offset, true),
                *host_index))
-      version = kSnapshotVersion;
+      version = kNewestSnapshotVersion;
   }
   end(at);
   return {};

@@ -41,7 +41,8 @@ struct ExecutionLimits {
   // Keeps watch over wall clock and cancellation without a cost in the code.
   uint64_t poll_interval_fuel = 4'000'000;
   std::function<bool()> poll;
-  // A thread keeps its last stack for its next call, if it is small; so also a large one, for calls that are many.
+  // A thread keeps its last stack for its next call if it is small; with this set also a large one, for an embedder that
+  // makes many calls.
   bool keeps_stack = false;
 };
 // A call in progress. The guest's values are on its value stack; this is the rest of the frame.
@@ -86,7 +87,7 @@ struct MachineState {
   Where where = Where::kInterpreter;
   bool at_call = false;     // paused before a host call, not at a segment's header
   bool has_callee = false;  // at_call, thawed: of `callee`
-  // Of the host, which compiled code ends in a call of; null otherwise.
+  // The host function that compiled code tail-calls, until the call is made; else null.
   const FunctionInstance* tail_host = nullptr;
   const uint64_t* tail_arguments = nullptr;
   RunState state = RunState::kFinished;

@@ -197,7 +197,7 @@ HANDLER(kReturnCall) {  // arguments; the callee's FunctionCode
 namespace {
 
 // A frame whose code belongs to another instance than its caller's has a crossing below it. It stays for
-// whoever follows in that frame, so that instances that call each other's tails need no more than one.
+// the next callee in that frame, so that instances that tail-call each other need only one.
 bool make_crossing(MachineState& m) {
   if (m.top->return_ip == kCrossReturnStub) return true;
   if (m.top + 1 >= m.frames_end) return false;

@@ -70,7 +70,7 @@ class CodeCacheTest : public ::testing::Test {
     };
     const auto instance = store.instantiate(*compiled, resolver, {});
     EXPECT_TRUE(instance);
-    const Ended ended = call(**instance, "run", {engine::Value::i32(5)});
+    const Ended ended = call(**instance, "run", {Value::i32(5)});
     return {static_cast<uint32_t>(ended.results.at(0)), ended.fuel, call(**instance, "trap").trap};
   }
   [[nodiscard]] std::string path(const wasm::Module& module) const { return cache_->path_of(module).value(); }

@@ -8,8 +8,8 @@ namespace membrane::engine::native {
 
 // -- one instruction ---------------------------------------------------------------------------------------------------
 
-// What each instruction becomes. One jump leads there: which instruction comes next cannot be foretold, and a
-// jump that goes where it was not expected costs as much as all else that is done for an instruction.
+// What each instruction becomes. One jump leads there: which instruction comes next cannot be predicted, and a
+// mispredicted jump costs as much as all else that is done for an instruction.
 struct FunctionCompiler::Emitters {
   using Emit = void (*)(FunctionCompiler&, const Instruction&);
   struct Emission {
@@ -183,7 +183,7 @@ MEMBRANE_INLINE void FunctionCompiler::before(const Instruction& /*in*/) {
     make_room();
 }
 
-// Of code that is too long no more is made than the buffer holds.
+// Once the code is too long, no more is made than the buffer holds.
 void FunctionCompiler::make_room() {
   if (a_.here() > most_bytes_) fail();
   a_.ensure(Assembler::kRoom);

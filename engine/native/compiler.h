@@ -78,7 +78,7 @@ class Compiler {
   ~Compiler();
 
   // The code of function `index`, which lives until the next is compiled. Empty when the function is beyond this
-  // compiler's bounds, as of locals and of code, or works on structs, arrays or references of a type. With `calls`,
+  // compiler's bounds (locals, bytes of code), or works on structs, arrays or references of a type. With `calls`,
   // calls of functions are direct, and to be filled in by the caller: they are appended, as places in this code; else
   // they go through FunctionCode, but those of the function itself. `notes` are the validator's, when it has just
   // read the function; else its body is read here, twice. The code is the same.
@@ -92,7 +92,7 @@ class Compiler {
   std::unique_ptr<FunctionCompiler> function_;
 };
 
-// Whether this machine has what the code needs: an x86-64 with AVX2, FMA, BMI1 and BMI2. Elsewhere nothing is compiled.
+// Whether this machine has what the code needs: an x86-64 with AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT. Elsewhere nothing is compiled.
 bool machine_is_supported();
 
 }  // namespace membrane::engine::native

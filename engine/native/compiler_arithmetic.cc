@@ -5,9 +5,9 @@ namespace membrane::engine::native {
 
 // -- integers ----------------------------------------------------------------------------------------
 
-Mem FunctionCompiler::memory_of(const Value& v) const {
-  if (v.kind == Value::Kind::kSlot) return slot(v.slot);
-  if (v.kind == Value::Kind::kLocal && locals_[v.local()].pin == kUnpinned)
+Mem FunctionCompiler::memory_of(const Operand& v) const {
+  if (v.kind == Operand::Kind::kSlot) return slot(v.slot);
+  if (v.kind == Operand::Kind::kLocal && locals_[v.local()].pin == kUnpinned)
     return slot(locals_[v.local()].slot);
   return {};
 }
@@ -28,8 +28,8 @@ FunctionCompiler::Operands FunctionCompiler::take_operands(Width w, bool commute
 
 // A constant comes second; a register that may be overwritten comes first; and what is in the register of the
 // result, too.
-void FunctionCompiler::order(Value& first, Value& second) const {
-  if (first.kind == Value::Kind::kConstant) std::swap(first, second);
+void FunctionCompiler::order(Operand& first, Operand& second) const {
+  if (first.kind == Operand::Kind::kConstant) std::swap(first, second);
   if (!registers_.is_operand(first) && registers_.is_operand(second)) std::swap(first, second);
   if (const Pin* const pin = next_pin(Bank::kInteger); pin != nullptr && is_in(&second, pin->number))
     std::swap(first, second);
@@ -68,9 +68,9 @@ void FunctionCompiler::multiply(Width w) {
 }
 
 void FunctionCompiler::shift(Shift s, Width w) {
-  Value second = stack_.pop(), first = stack_.pop();
+  Operand second = stack_.pop(), first = stack_.pop();
   const uint8_t mask = w == Width::k64 ? 63 : 31;
-  if (second.kind == Value::Kind::kConstant) {
+  if (second.kind == Operand::Kind::kConstant) {
     const auto count = static_cast<uint8_t>(second.constant & mask);
     const Reg from = register_of(first);
     const Reg to = destination(first, nullptr);
@@ -97,7 +97,7 @@ void FunctionCompiler::shift(Shift s, Width w) {
 }
 
 // The count of a rotation by a variable is in cl.
-void FunctionCompiler::rotate(Shift s, Width w, Value first, Value second) {
+void FunctionCompiler::rotate(Shift s, Width w, Operand first, Operand second) {
   Reg from = register_of(first, set_of(rcx));
   if (from == rcx) {  // it was there already
     const Reg other = alloc(set_of(rcx));
@@ -121,8 +121,8 @@ void FunctionCompiler::rotate(Shift s, Width w, Value first, Value second) {
 }
 
 void FunctionCompiler::divide(Width w, bool is_signed, bool remainder) {
-  Value second = stack_.pop(), first = stack_.pop();
-  const bool known = second.kind == Value::Kind::kConstant && second.constant != 0 &&
+  Operand second = stack_.pop(), first = stack_.pop();
+  const bool known = second.kind == Operand::Kind::kConstant && second.constant != 0 &&
                      (w == Width::k32 ? static_cast<uint32_t>(second.constant) != UINT32_MAX
                                       : second.constant != UINT64_MAX);
   constexpr RegisterSet kFixed = set_of(rax, rdx);
@@ -177,8 +177,8 @@ void FunctionCompiler::divide_signed_by_any(Width w, Reg by, bool remainder) {
 }
 
 void FunctionCompiler::compare(Width w, Cond c) {
-  Value second = stack_.pop(), first = stack_.pop();
-  if (first.kind == Value::Kind::kConstant && second.kind != Value::Kind::kConstant) {
+  Operand second = stack_.pop(), first = stack_.pop();
+  if (first.kind == Operand::Kind::kConstant && second.kind != Operand::Kind::kConstant) {
     std::swap(first, second);
     c = swapped(c);
   }
@@ -204,7 +204,7 @@ void FunctionCompiler::is_zero(Width w) {
     stack_.invert_flags();
     return;
   }
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Reg r = register_of(v);
   a_.test(w, r, r);
   release(v);
@@ -214,7 +214,7 @@ void FunctionCompiler::is_zero(Width w) {
 // -- floats -------------------------------------------------------------------------------------------
 
 void FunctionCompiler::float_binary(Float o, bool is_f32) {
-  Value second = stack_.pop(), first = stack_.pop();
+  Operand second = stack_.pop(), first = stack_.pop();
   const bool commutes = o == Float::kAdd || o == Float::kMul;
   if (commutes && !registers_.is_operand(first) && registers_.is_operand(second)) std::swap(first, second);
   if (commutes && memory_of(first) && !memory_of(second)) std::swap(first, second);
@@ -232,7 +232,7 @@ void FunctionCompiler::float_binary(Float o, bool is_f32) {
 // min gives the second operand when one is NaN or both are zero: done both ways, the bits combine to what
 // WebAssembly asks for, but for the NaN's payload.
 void FunctionCompiler::float_extreme(bool is_max, bool is_f32) {
-  Value second = stack_.pop(), first = stack_.pop();
+  Operand second = stack_.pop(), first = stack_.pop();
   const Real r = kind_of(is_f32);
   const Xmm y = real_of(second), x = real_of(first);
   const Xmm other = alloc_real(), to = alloc_real();
@@ -253,7 +253,7 @@ void FunctionCompiler::float_extreme(bool is_max, bool is_f32) {
 }
 
 void FunctionCompiler::float_sign(Bits o, const Mem& mask, bool is_f32) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Xmm from = real_of(v);
   settle_nan(v);
   const Xmm to = destination_real(v);
@@ -263,7 +263,7 @@ void FunctionCompiler::float_sign(Bits o, const Mem& mask, bool is_f32) {
 }
 
 void FunctionCompiler::copysign(bool is_f32) {
-  Value second = stack_.pop(), first = stack_.pop();
+  Operand second = stack_.pop(), first = stack_.pop();
   const Xmm sign = real_of(second);
   settle_nan(second);
   const Xmm x = real_of(first);
@@ -280,7 +280,7 @@ void FunctionCompiler::copysign(bool is_f32) {
 
 // Conditions that are true for NaN are never asked for: the operands are swapped instead.
 void FunctionCompiler::float_compare(Opcode op, bool is_f32) {
-  Value second = stack_.pop(), first = stack_.pop();
+  Operand second = stack_.pop(), first = stack_.pop();
   const auto is = [&](Opcode f32, Opcode f64) { return op == f32 || op == f64; };
   if (is(Opcode::kF32Eq, Opcode::kF64Eq) || is(Opcode::kF32Ne, Opcode::kF64Ne)) {
     const Xmm y = real_of(second), x = real_of(first);
@@ -309,7 +309,7 @@ void FunctionCompiler::float_compare(Opcode op, bool is_f32) {
 }
 
 void FunctionCompiler::int_to_float(Width w, bool is_f32) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Reg r = register_of(v);
   const Pin* const pin = next_pin(Bank::kReal);
   const Xmm to = pin != nullptr ? pin->number : alloc_real();
@@ -321,7 +321,7 @@ void FunctionCompiler::int_to_float(Width w, bool is_f32) {
 // Truncation to a signed integer by the processor, which marks what does not fit by the smallest number;
 // a helper then tells those apart that are right.
 void FunctionCompiler::truncate_checked(bool from_f32, bool is_signed) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Xmm x = real_of(v);
   const Reg r = alloc();
   a_.float_to_int(kind_of(from_f32), Width::k64, r, x);
@@ -351,8 +351,8 @@ void FunctionCompiler::demote() {
 }
 
 void FunctionCompiler::real_to_bits(Width w) {
-  Value v = stack_.pop();
-  if (v.kind == Value::Kind::kConstant) return stack_.push_constant(v.constant);
+  Operand v = stack_.pop();
+  if (v.kind == Operand::Kind::kConstant) return stack_.push_constant(v.constant);
   const Xmm x = real_of(v);
   settle_nan(v);
   const Reg r = alloc();
@@ -362,8 +362,9 @@ void FunctionCompiler::real_to_bits(Width w) {
 }
 
 void FunctionCompiler::bits_to_real(Width w) {
-  Value v = stack_.pop();
-  if (v.kind == Value::Kind::kConstant) return stack_.push_constant(v.constant, Bank::kReal, w == Width::k32);
+  Operand v = stack_.pop();
+  if (v.kind == Operand::Kind::kConstant)
+    return stack_.push_constant(v.constant, Bank::kReal, w == Width::k32);
   const Reg r = register_of(v);
   const Xmm x = alloc_real();
   a_.fmov_from(w, x, r);

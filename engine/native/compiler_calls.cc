@@ -27,7 +27,7 @@ void FunctionCompiler::call(uint32_t callee) {
 }
 
 // `element` is the index; with the arguments in their slots.
-FunctionCompiler::Target FunctionCompiler::find_target(const Instruction& in, Value& element) {
+FunctionCompiler::Target FunctionCompiler::find_target(const Instruction& in, Operand& element) {
   const Reg i = register_of(element);
   const Reg table = alloc(), other = alloc();
   a_.mov(Width::k64, table, STATE(tables));
@@ -54,14 +54,14 @@ FunctionCompiler::Target FunctionCompiler::find_target(const Instruction& in, Va
 }
 
 // The index of a call through a table, where what is settled for the call leaves it alone.
-Value FunctionCompiler::pop_element() {
-  Value element = stack_.pop();
-  if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
+Operand FunctionCompiler::pop_element() {
+  Operand element = stack_.pop();
+  if (element.kind == Operand::Kind::kLocal) {  // of which the register is about to be given up
     const Reg from = register_of(element);
-    if (element.kind == Value::Kind::kRegister) return element;  // it was loaded into one of its own
+    if (element.kind == Operand::Kind::kRegister) return element;  // it was loaded into one of its own
     const Reg r = alloc();
     a_.mov(Width::k64, r, from);
-    element.kind = Value::Kind::kRegister;
+    element.kind = Operand::Kind::kRegister;
     element.number = r;
   }
   return element;
@@ -69,7 +69,7 @@ Value FunctionCompiler::pop_element() {
 
 void FunctionCompiler::call_indirect(const Instruction& in) {
   const wasm::FuncType& t = module_.types[in.index];
-  Value element = pop_element();
+  Operand element = pop_element();
   settle_for_call(stack_.size() - t.params.size());
   const auto [target, spare] = find_target(in, element);
   registers_.release(target);
@@ -135,7 +135,7 @@ void FunctionCompiler::check_frame_of(uint32_t callee) {
 
 void FunctionCompiler::return_call_indirect(const Instruction& in) {
   const wasm::FuncType& t = module_.types[in.index];
-  Value element = pop_element();
+  Operand element = pop_element();
   const size_t first = stack_.size() - t.params.size();
   settle_arguments(first);
   const auto [target, spare] = find_target(in, element);
@@ -188,9 +188,9 @@ bool FunctionCompiler::move_arguments_at_once(size_t first) {
   settle_flags();
   ensure_spare();  // nothing may give way later, to a slot that is written already
   uint32_t to = 0;
-  const auto in_slot = [&](const Value& v) {
-    if (v.kind == Value::Kind::kSlot) return true;
-    if (v.kind != Value::Kind::kLocal) return false;
+  const auto in_slot = [&](const Operand& v) {
+    if (v.kind == Operand::Kind::kSlot) return true;
+    if (v.kind != Operand::Kind::kLocal) return false;
     const Local& l = locals_[v.local()];
     return (l.pin == kUnpinned || !locals_.now().is_valid(l.pin)) && l.slot != to;
   };
@@ -199,12 +199,12 @@ bool FunctionCompiler::move_arguments_at_once(size_t first) {
   to = 0;
   for (size_t i = first; i < stack_.size(); to += slots_of(stack_[i++].bank)) {
     a_.ensure(Assembler::kRoom);
-    Value v = stack_[i];
+    Operand v = stack_[i];
     const bool stays =
-        v.kind == Value::Kind::kLocal && locals_[v.local()].slot == to &&
+        v.kind == Operand::Kind::kLocal && locals_[v.local()].slot == to &&
         (locals_[v.local()].pin == kUnpinned || !locals_.now().is_dirty(locals_[v.local()].pin));
     if (stays) continue;
-    const bool lent = v.kind == Value::Kind::kRegister;
+    const bool lent = v.kind == Operand::Kind::kRegister;
     store(v, to);
     if (!lent) release(v);
   }

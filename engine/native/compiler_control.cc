@@ -45,7 +45,7 @@ void FunctionCompiler::bind(Label& label) {
 bool FunctionCompiler::values_in_place(const Label& label) const {
   uint32_t to = label.slot_height;
   for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); to += slots_of(stack_[i++].bank))
-    if (stack_[i].kind != Value::Kind::kSlot || stack_[i].slot != to) return false;
+    if (stack_[i].kind != Operand::Kind::kSlot || stack_[i].slot != to) return false;
   return true;
 }
 
@@ -66,8 +66,8 @@ void FunctionCompiler::move_values(const Label& label) {
   }
   for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); to += slots_of(stack_[i++].bank)) {
     a_.ensure(Assembler::kRoom);
-    Value v = stack_[i];
-    const bool lent = v.kind == Value::Kind::kRegister;
+    Operand v = stack_[i];
+    const bool lent = v.kind == Operand::Kind::kRegister;
     store(v, to);
     if (!lent) release(v);
   }
@@ -109,8 +109,8 @@ void FunctionCompiler::branch_to(uint32_t depth) {
 
 // The condition on top of the stack as flags.
 Cond FunctionCompiler::condition() {
-  Value v = stack_.pop();
-  if (v.kind == Value::Kind::kFlags) return static_cast<Cond>(v.number);
+  Operand v = stack_.pop();
+  if (v.kind == Operand::Kind::kFlags) return static_cast<Cond>(v.number);
   return test_nonzero(v);
 }
 
@@ -150,7 +150,7 @@ void FunctionCompiler::branch_if(uint32_t depth) {
 }
 
 void FunctionCompiler::branch_table(const Instruction& in) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   // Values that some of the ways move are in their slots for all.
   settle_from(0);
   if (in.count == 0) {
@@ -199,15 +199,15 @@ void FunctionCompiler::branch_table(const Instruction& in) {
 void FunctionCompiler::write_return() {
   const auto& results = type_->results;
   if (results.size() == 1) {
-    Value v = stack_.back();  // a copy: the way behind a br_if still has it
-    const bool lent = v.kind == Value::Kind::kRegister;
+    Operand v = stack_.back();  // a copy: the way behind a br_if still has it
+    const bool lent = v.kind == Operand::Kind::kRegister;
     if (v.real()) {
       const Xmm x = real_of(v);
       settle_nan(v);
       if (x != 0) a_.fmov(0, x);
       store_slots(0, 0, v.bank);
     } else {
-      if (v.kind == Value::Kind::kConstant) {
+      if (v.kind == Operand::Kind::kConstant) {
         a_.mov_imm(rax, v.constant);
       } else if (const auto memory = memory_of(v)) {
         a_.mov(Width::k64, rax, memory);
@@ -226,8 +226,8 @@ void FunctionCompiler::write_return() {
     // First all to their own slots: a parameter's slot may be both source and destination.
     for (size_t i = stack_.size() - results.size(); i < stack_.size(); ++i) {
       a_.ensure(Assembler::kRoom);
-      Value v = stack_[i];
-      const bool lent = v.kind == Value::Kind::kRegister;
+      Operand v = stack_[i];
+      const bool lent = v.kind == Operand::Kind::kRegister;
       store(v, v.slot);
       if (!lent) release(v);
     }
@@ -311,14 +311,14 @@ void FunctionCompiler::begin_then(Label& l, Patch skip) {
 Cond FunctionCompiler::settled_condition() {
   if (stack_.has_flags() &&
       std::any_of(stack_.begin() + static_cast<ptrdiff_t>(stack_.settled()), stack_.end() - 1,
-                  [](const Value& v) { return v.real() && v.kind != Value::Kind::kSlot; }))
+                  [](const Operand& v) { return v.real() && v.kind != Operand::Kind::kSlot; }))
     settle_flags();
   if (stack_.has_flags()) {
-    const Value flags = stack_.pop();
+    const Operand flags = stack_.pop();
     settle_from(0);
     return static_cast<Cond>(flags.number);
   }
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   settle_from(0);
   return test_nonzero(v);
 }

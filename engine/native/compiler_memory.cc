@@ -24,12 +24,12 @@ uint32_t index2_of(const Instruction& in) {
 // -- memory ---------------------------------------------------------------------------------------------
 
 // The operand of an access. `v` holds the registers until the caller releases it.
-Mem FunctionCompiler::address_of(Value& v, const Instruction& in) {
+Mem FunctionCompiler::address_of(Operand& v, const Instruction& in) {
   return is_far(in.index) ? far_address_of(v, in) : address_of(v, in.mem_offset);
 }
 
 // The same in any memory: finds it in the instance, and compares the bounds.
-Mem FunctionCompiler::far_address_of(Value& v, const Instruction& in) {
+Mem FunctionCompiler::far_address_of(Operand& v, const Instruction& in) {
   const bool is_64 = module_.memories[in.index].type.limits.is_64;
   const Reg from = register_of(v);
   const Reg sum = registers_.is_operand(v) ? from : alloc();
@@ -53,14 +53,14 @@ Mem FunctionCompiler::far_address_of(Value& v, const Instruction& in) {
   a_.op(Alu::kAdd, Width::k64, sum, {memory, static_cast<int32_t>(Memory::base_at())});
   registers_.release(memory);
   registers_.release(end);
-  v.kind = Value::Kind::kRegister;
+  v.kind = Operand::Kind::kRegister;
   v.bank = Bank::kInteger;
   v.number = sum;
   return {sum, 0};
 }
 
-Mem FunctionCompiler::address_of(Value& v, uint64_t displacement) {
-  if (v.kind == Value::Kind::kConstant && v.constant + displacement <= INT32_MAX)
+Mem FunctionCompiler::address_of(Operand& v, uint64_t displacement) {
+  if (v.kind == Operand::Kind::kConstant && v.constant + displacement <= INT32_MAX)
     return {kMemory, static_cast<int32_t>(v.constant + displacement)};
   const Reg r = register_of(v);
   if (displacement <= INT32_MAX) return {kMemory, static_cast<int32_t>(displacement), r, 0};
@@ -68,14 +68,14 @@ Mem FunctionCompiler::address_of(Value& v, uint64_t displacement) {
   a_.mov_imm(sum, displacement);
   a_.op(Alu::kAdd, Width::k64, sum, r);
   release(v);
-  v.kind = Value::Kind::kRegister;
+  v.kind = Operand::Kind::kRegister;
   v.bank = Bank::kInteger;
   v.number = sum;
   return {kMemory, 0, sum, 0};
 }
 
 void FunctionCompiler::load(const Instruction& in, bool real, bool is_f32) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Mem m = address_of(v, in);
   if (real) {
     const Pin* const pin = next_pin(Bank::kReal);
@@ -108,8 +108,8 @@ void FunctionCompiler::load(const Instruction& in, bool real, bool is_f32) {
 }
 
 void FunctionCompiler::store_memory(const Instruction& in, bool real, bool is_f32) {
-  Value value = stack_.pop(), v = stack_.pop();
-  if (real && value.kind != Value::Kind::kConstant) {
+  Operand value = stack_.pop(), v = stack_.pop();
+  if (real && value.kind != Operand::Kind::kConstant) {
     const Xmm x = real_of(value);
     settle_nan(value);
     const Mem m = address_of(v, in);
@@ -150,12 +150,12 @@ void FunctionCompiler::store_memory(const Instruction& in, bool real, bool is_f3
 void FunctionCompiler::settle_local(uint32_t local) {
   if (stack_.pending_locals() == 0) return;
   for (size_t i = stack_.settled(); i < stack_.size(); ++i) {
-    Value& v = stack_[i];
-    if (v.kind != Value::Kind::kLocal || v.local() != local) continue;
+    Operand& v = stack_[i];
+    if (v.kind != Operand::Kind::kLocal || v.local() != local) continue;
     a_.ensure(Assembler::kRoom);
     const Local& l = locals_[local];
-    Value copy;
-    copy.kind = Value::Kind::kRegister;
+    Operand copy;
+    copy.kind = Operand::Kind::kRegister;
     copy.slot = v.slot;
     copy.bank = l.bank;
     copy.is_f32 = l.is_f32;
@@ -180,12 +180,12 @@ void FunctionCompiler::settle_local(uint32_t local) {
   }
 }
 
-MEMBRANE_INLINE void FunctionCompiler::move_integer(Reg to, Value& v) {
+MEMBRANE_INLINE void FunctionCompiler::move_integer(Reg to, Operand& v) {
   if (const auto memory = memory_of(v)) {
     a_.mov(Width::k64, to, memory);
-  } else if (v.kind == Value::Kind::kConstant) {
+  } else if (v.kind == Operand::Kind::kConstant) {
     a_.mov_imm(to, v.constant);
-  } else if (v.kind == Value::Kind::kFlags) {
+  } else if (v.kind == Operand::Kind::kFlags) {
     a_.setcc(static_cast<Cond>(v.number), to);
     a_.movzx8(to, to);
   } else {
@@ -195,12 +195,12 @@ MEMBRANE_INLINE void FunctionCompiler::move_integer(Reg to, Value& v) {
 }
 
 // Whether what is there may be a NaN that is not canonical.
-MEMBRANE_INLINE bool FunctionCompiler::move_real(const Pin& to, Value& v) {
-  if (v.kind == Value::Kind::kSlot) {
+MEMBRANE_INLINE bool FunctionCompiler::move_real(const Pin& to, Operand& v) {
+  if (v.kind == Operand::Kind::kSlot) {
     load_slots(to.number, v.slot, v.bank);
-  } else if (v.kind == Value::Kind::kLocal && locals_[v.local()].pin == kUnpinned) {
+  } else if (v.kind == Operand::Kind::kLocal && locals_[v.local()].pin == kUnpinned) {
     load_slots(to.number, locals_[v.local()].slot, v.bank);
-  } else if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
+  } else if (v.kind == Operand::Kind::kConstant && v.bank == Bank::kVector) {
     constants_.load(a_, to.number, v.constant);
   } else {
     const Xmm x = real_of(v);
@@ -212,20 +212,20 @@ MEMBRANE_INLINE bool FunctionCompiler::move_real(const Pin& to, Value& v) {
 
 void FunctionCompiler::local_set(uint32_t index_of_local, bool keep) {
   const Local& local = locals_[index_of_local];
-  Value v = stack_.pop();
-  if (v.kind == Value::Kind::kFlags && stack_.pending_locals() != 0) register_of(v);
+  Operand v = stack_.pop();
+  if (v.kind == Operand::Kind::kFlags && stack_.pending_locals() != 0) register_of(v);
   settle_local(index_of_local);
-  if (v.kind == Value::Kind::kLocal && v.local() == index_of_local) {
+  if (v.kind == Operand::Kind::kLocal && v.local() == index_of_local) {
     if (keep) stack_.push(v);
     return;
   }
   if (local.pin == kUnpinned) {
-    if (!keep || v.kind == Value::Kind::kConstant) {
+    if (!keep || v.kind == Operand::Kind::kConstant) {
       store(v, local.slot);
       if (keep) return stack_.push(v);
       return release(v);
     }
-    if (v.kind == Value::Kind::kSlot)
+    if (v.kind == Operand::Kind::kSlot)
       local.real() ? static_cast<void>(real_of(v)) : static_cast<void>(register_of(v));
     store(v, local.slot);
     return stack_.push(v);
@@ -264,8 +264,8 @@ void FunctionCompiler::global_get(uint32_t global) {
 }
 
 void FunctionCompiler::global_set(uint32_t global) {
-  Value v = stack_.pop();
-  if (v.bank == Bank::kVector || (v.real() && v.kind != Value::Kind::kConstant)) {
+  Operand v = stack_.pop();
+  if (v.bank == Bank::kVector || (v.real() && v.kind != Operand::Kind::kConstant)) {
     const Xmm x = real_of(v);
     settle_nan(v);
     const Reg cell = global_cell(global);
@@ -285,9 +285,9 @@ void FunctionCompiler::global_set(uint32_t global) {
 void FunctionCompiler::select() {
   const bool real = stack_[stack_.size() - 2].real();
   if (real) settle_flags();  // making room for floats may change the flags
-  Value condition = stack_.pop(), no = stack_.pop(), yes = stack_.pop();
+  Operand condition = stack_.pop(), no = stack_.pop(), yes = stack_.pop();
   if (real) return select_real(condition, no, yes);
-  const bool flags = condition.kind == Value::Kind::kFlags;
+  const bool flags = condition.kind == Operand::Kind::kFlags;
   const Reg y = register_of(yes), n = register_of(no);
   const Reg to = registers_.is_operand(yes) ? y : alloc();
   if (to != y) a_.mov(Width::k64, to, y);
@@ -298,7 +298,7 @@ void FunctionCompiler::select() {
   stack_.push_register(to);
 }
 
-void FunctionCompiler::select_real(Value& condition, Value& no, Value& yes) {
+void FunctionCompiler::select_real(Operand& condition, Operand& no, Operand& yes) {
   const Xmm y = real_of(yes), n = real_of(no);
   const bool is_f32 = yes.is_f32;
   const bool nan = yes.maybe_nan && no.maybe_nan && yes.is_f32 == no.is_f32;
@@ -316,7 +316,7 @@ void FunctionCompiler::select_real(Value& condition, Value& no, Value& yes) {
   stack_.push_real(to, is_f32, nan, yes.bank);
 }
 
-Cond FunctionCompiler::test_nonzero(Value& v) {
+Cond FunctionCompiler::test_nonzero(Operand& v) {
   const Reg r = register_of(v);
   a_.test(Width::k32, r, r);
   release(v);

@@ -7,8 +7,8 @@ namespace membrane::engine::native {
 
 // The entry that is deepest is needed last.
 void FunctionCompiler::evict(bool real, RegisterSet except) {
-  for (Value& v : stack_.unsettled())
-    if (v.kind == Value::Kind::kRegister && v.real() == real && (except & set_of(v.number)) == 0)
+  for (Operand& v : stack_.unsettled())
+    if (v.kind == Operand::Kind::kRegister && v.real() == real && (except & set_of(v.number)) == 0)
       return store_entry(v);
   fail();  // cannot happen: operands in hand are fewer than registers
   if (real) registers_.release_reals();
@@ -18,8 +18,8 @@ void FunctionCompiler::evict(bool real, RegisterSet except) {
 // Makes a particular register free for the caller, who then owns it.
 void FunctionCompiler::take(Reg r) {
   if (!registers_.is_free(r)) {
-    for (Value& v : stack_.unsettled())
-      if (v.kind == Value::Kind::kRegister && !v.real() && v.number == r) {
+    for (Operand& v : stack_.unsettled())
+      if (v.kind == Operand::Kind::kRegister && !v.real() && v.number == r) {
         store_entry(v);
         break;
       }
@@ -37,23 +37,23 @@ void FunctionCompiler::load_pin(uint8_t pin) {
   locals_.now().load(pin);
 }
 
-Reg FunctionCompiler::load_into_register(Value& v, RegisterSet except) {
+Reg FunctionCompiler::load_into_register(Operand& v, RegisterSet except) {
   switch (v.kind) {
-    case Value::Kind::kRegister: break;  // it is there
-    case Value::Kind::kLocal: return load_from(v, locals_[v.local()].slot, except);
-    case Value::Kind::kSlot: return load_from(v, v.slot, except);
-    case Value::Kind::kConstant: {
+    case Operand::Kind::kRegister: break;  // it is there
+    case Operand::Kind::kLocal: return load_from(v, locals_[v.local()].slot, except);
+    case Operand::Kind::kSlot: return load_from(v, v.slot, except);
+    case Operand::Kind::kConstant: {
       const Reg r = alloc(except);
       a_.mov_imm_keeping_flags(r, v.constant);
-      v.kind = Value::Kind::kRegister;
+      v.kind = Operand::Kind::kRegister;
       v.number = r;
       return r;
     }
-    case Value::Kind::kFlags: {
+    case Operand::Kind::kFlags: {
       const Reg r = alloc(except);
       a_.setcc(static_cast<Cond>(v.number), r);
       a_.movzx8(r, r);
-      v.kind = Value::Kind::kRegister;
+      v.kind = Operand::Kind::kRegister;
       v.number = r;
       return r;
     }
@@ -61,18 +61,18 @@ Reg FunctionCompiler::load_into_register(Value& v, RegisterSet except) {
   return rax;
 }
 
-Reg FunctionCompiler::load_from(Value& v, uint32_t from, RegisterSet except) {
+Reg FunctionCompiler::load_from(Operand& v, uint32_t from, RegisterSet except) {
   const Reg r = alloc(except);
   a_.mov_from_slot(r, at_slot(from));
-  v.kind = Value::Kind::kRegister;
+  v.kind = Operand::Kind::kRegister;
   v.number = r;
   return r;
 }
 
-Xmm FunctionCompiler::real_of(Value& v, RegisterSet except) {
+Xmm FunctionCompiler::real_of(Operand& v, RegisterSet except) {
   switch (v.kind) {
-    case Value::Kind::kRegister: return v.number;
-    case Value::Kind::kLocal: {
+    case Operand::Kind::kRegister: return v.number;
+    case Operand::Kind::kLocal: {
       const Local& local = locals_[v.local()];
       if (local.pin != kUnpinned) {
         const Xmm x = pin_register(local.pin);
@@ -82,7 +82,7 @@ Xmm FunctionCompiler::real_of(Value& v, RegisterSet except) {
       }
       return load_real_from(v, local.slot, except);
     }
-    case Value::Kind::kSlot: return load_real_from(v, v.slot, except);
+    case Operand::Kind::kSlot: return load_real_from(v, v.slot, except);
     default: break;
   }
   const Xmm x = alloc_real(except);
@@ -96,16 +96,16 @@ Xmm FunctionCompiler::real_of(Value& v, RegisterSet except) {
     a_.fmov_from(Width::k64, x, r);
     registers_.release(r);
   }
-  v.kind = Value::Kind::kRegister;
+  v.kind = Operand::Kind::kRegister;
   v.number = x;
   v.maybe_nan = false;
   return x;
 }
 
-Xmm FunctionCompiler::load_real_from(Value& v, uint32_t from, RegisterSet except) {
+Xmm FunctionCompiler::load_real_from(Operand& v, uint32_t from, RegisterSet except) {
   const Xmm x = alloc_real(except);
   load_slots(x, from, v.bank);
-  v.kind = Value::Kind::kRegister;
+  v.kind = Operand::Kind::kRegister;
   v.number = x;
   v.maybe_nan = false;
   return x;
@@ -130,9 +130,9 @@ void FunctionCompiler::make_pin_canonical(uint32_t pin) {
   locals_.now().make_canonical(pin);
 }
 
-void FunctionCompiler::settle_nan(Value& v) {  // v is in a register
+void FunctionCompiler::settle_nan(Operand& v) {  // v is in a register
   if (!v.real()) return;
-  if (v.kind == Value::Kind::kLocal) {
+  if (v.kind == Operand::Kind::kLocal) {
     const uint8_t pin = locals_[v.local()].pin;
     if (pin == kUnpinned || !locals_.now().has_nan(pin)) return;
     make_pin_canonical(pin);
@@ -143,30 +143,30 @@ void FunctionCompiler::settle_nan(Value& v) {  // v is in a register
 }
 
 // Writes the value to a slot.
-void FunctionCompiler::store(Value& v, uint32_t to) {
-  if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
+void FunctionCompiler::store(Operand& v, uint32_t to) {
+  if (v.kind == Operand::Kind::kConstant && v.bank == Bank::kVector) {
     constants_.load(a_, kScratch, v.constant);
     return a_.vstore16(slot(to), kScratch);
   }
   switch (v.kind) {
-    case Value::Kind::kConstant:
+    case Operand::Kind::kConstant:
       if (static_cast<int64_t>(v.constant) == static_cast<int32_t>(v.constant))
         return a_.mov_imm(Width::k64, slot(to), static_cast<int32_t>(v.constant));
       break;
-    case Value::Kind::kSlot:
+    case Operand::Kind::kSlot:
       if (v.slot == to) return;
       break;
-    case Value::Kind::kRegister:
+    case Operand::Kind::kRegister:
       if (v.in_slot && v.slot == to) return;
       break;
     default: break;
   }
-  if (v.real() && v.kind != Value::Kind::kConstant) {
+  if (v.real() && v.kind != Operand::Kind::kConstant) {
     const Xmm x = real_of(v);
     settle_nan(v);
     return store_slots(to, x, v.bank);
   }
-  if (v.kind == Value::Kind::kConstant) {  // also of a float: it stays a constant for whoever has it
+  if (v.kind == Operand::Kind::kConstant) {  // also of a float: it stays a constant for whoever has it
     const Reg r = alloc();
     a_.mov_imm_keeping_flags(r, v.constant);
     a_.mov_to_slot(at_slot(to), r);
@@ -177,10 +177,10 @@ void FunctionCompiler::store(Value& v, uint32_t to) {
 }
 
 // Writes an entry of the stack to its own slot, and gives its register back.
-void FunctionCompiler::store_entry(Value& v) {
-  if (v.kind == Value::Kind::kSlot) return;
+void FunctionCompiler::store_entry(Operand& v) {
+  if (v.kind == Operand::Kind::kSlot) return;
   a_.ensure(Assembler::kRoom);
-  const bool was_local = v.kind == Value::Kind::kLocal;
+  const bool was_local = v.kind == Operand::Kind::kLocal;
   store(v, v.slot);
   release(v);
   stack_.put_in_slot(v, was_local);
@@ -194,8 +194,8 @@ void FunctionCompiler::settle_from(size_t first) {
 // Before a call: entries keep no registers. Names of locals and constants may stay.
 void FunctionCompiler::settle_for_call(size_t first_argument) {
   for (size_t i = stack_.settled(); i < stack_.size(); ++i) {
-    Value& v = stack_[i];
-    if (i >= first_argument || v.kind == Value::Kind::kRegister || v.kind == Value::Kind::kFlags)
+    Operand& v = stack_[i];
+    if (i >= first_argument || v.kind == Operand::Kind::kRegister || v.kind == Operand::Kind::kFlags)
       store_entry(v);
   }
   settle_pins();

@@ -6,7 +6,7 @@ namespace membrane::engine::native {
 // -- vectors --------------------------------------------------------------------------------------------
 
 // A register with the vector, whose NaNs are canonical but for those of lanes that are read as such.
-Xmm FunctionCompiler::vector_of(Value& v, Lanes reads) {
+Xmm FunctionCompiler::vector_of(Operand& v, Lanes reads) {
   const Xmm x = real_of(v);
   const bool is_read = reads == (v.is_f32 ? Lanes::kF32 : Lanes::kF64);
   if (v.maybe_nan && !is_read) settle_nan(v);
@@ -23,7 +23,7 @@ void FunctionCompiler::vector_operation(const VectorCode& row) {
   using Form = VectorCode::Form;
   if (row.form == Form::kSequence) return vector_sequence(row);
   if (row.operands == 1) return vector_unary(row);
-  Value y = stack_.pop(), x = stack_.pop();
+  Operand y = stack_.pop(), x = stack_.pop();
   if (row.form == Form::kSwapped) std::swap(x, y);
   const bool better = memory_of(x) ? !memory_of(y) : !registers_.is_operand(x) && registers_.is_operand(y);
   if (row.form == Form::kCommutes && better) std::swap(x, y);
@@ -39,7 +39,7 @@ void FunctionCompiler::vector_operation(const VectorCode& row) {
 }
 
 void FunctionCompiler::vector_unary(const VectorCode& row) {
-  Value x = stack_.pop();
+  Operand x = stack_.pop();
   const Mem memory = memory_of(x);
   if (!memory) vector_of(x, row.reads);
   const Xmm to = destination_real(x, Bank::kVector);
@@ -50,7 +50,7 @@ void FunctionCompiler::vector_unary(const VectorCode& row) {
 }
 
 void FunctionCompiler::vector_sequence(const VectorCode& row) {
-  std::array<Value, 3> v;
+  std::array<Operand, 3> v;
   std::array<Xmm, 3> x{};
   for (size_t i = row.operands; i-- > 0;) v[i] = stack_.pop();
   for (size_t i = 0; i < row.operands; ++i) x[i] = vector_of(v[i], row.reads);
@@ -72,10 +72,10 @@ Xmm FunctionCompiler::sequence_destination(const std::array<Xmm, 3>& operands, s
 }
 
 void FunctionCompiler::vector_shift(const VectorCode& row) {
-  Value count = stack_.pop(), v = stack_.pop();
+  Operand count = stack_.pop(), v = stack_.pop();
   const Xmm x = vector_of(v);
   const uint8_t mask = static_cast<uint8_t>(row.bits - 1);
-  if (count.kind == Value::Kind::kConstant) {
+  if (count.kind == Operand::Kind::kConstant) {
     const Xmm to = sequence_destination({x}, 1);
     const auto constant = static_cast<uint8_t>(count.constant & mask);
     write_shift(a_, row, {to, x, 0, 0, kScratch, kScratch}, constant);
@@ -104,7 +104,7 @@ void FunctionCompiler::vector_shift(const VectorCode& row) {
 }
 
 void FunctionCompiler::shuffle(const uint8_t* indices) {
-  Value second = stack_.pop(), first = stack_.pop();
+  Operand second = stack_.pop(), first = stack_.pop();
   const Xmm y = vector_of(second), x = vector_of(first);
   uint8_t bytes[16];
   std::copy_n(indices, std::size(bytes), bytes);
@@ -146,7 +146,7 @@ Xmm FunctionCompiler::shuffle_bytes(const uint8_t (&indices)[16], Xmm x, Xmm y) 
 }
 
 void FunctionCompiler::splat(const VectorCode& row) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Mem memory = memory_of(v);
   Xmm x = kScratch;
   if (!memory && v.real()) {
@@ -162,7 +162,7 @@ void FunctionCompiler::splat(const VectorCode& row) {
 }
 
 void FunctionCompiler::extract_lane(const VectorCode& row, uint8_t lane) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Xmm x = vector_of(v);
   const Pin* const pin = next_pin(Bank::kInteger);
   const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : alloc();
@@ -179,7 +179,7 @@ void FunctionCompiler::extract_lane(const VectorCode& row, uint8_t lane) {
 
 // An f32 has nothing above it (vinsertps clears the lanes whose bits are set).
 void FunctionCompiler::extract_float(const VectorCode& row, uint8_t lane) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Xmm x = vector_of(v);
   const Pin* const pin = next_pin(Bank::kReal);
   const Xmm to = pin != nullptr ? pin->number : registers_.is_operand(v) ? Xmm{v.number} : alloc_real();
@@ -192,8 +192,8 @@ void FunctionCompiler::extract_float(const VectorCode& row, uint8_t lane) {
 }
 
 void FunctionCompiler::replace_lane(const VectorCode& row, uint8_t lane) {
-  Value value = stack_.pop(), v = stack_.pop();
-  if (value.kind == Value::Kind::kConstant) value.bank = Bank::kInteger;
+  Operand value = stack_.pop(), v = stack_.pop();
+  if (value.kind == Operand::Kind::kConstant) value.bank = Bank::kInteger;
   const Reg r = register_of(value);
   const Xmm x = vector_of(v);
   const Xmm to = destination_real(v, Bank::kVector);
@@ -204,7 +204,7 @@ void FunctionCompiler::replace_lane(const VectorCode& row, uint8_t lane) {
 }
 
 void FunctionCompiler::replace_float(const VectorCode& row, uint8_t lane) {
-  Value value = stack_.pop(), v = stack_.pop();
+  Operand value = stack_.pop(), v = stack_.pop();
   const Xmm y = real_of(value);
   settle_nan(value);
   const Xmm x = vector_of(v);
@@ -218,7 +218,7 @@ void FunctionCompiler::replace_float(const VectorCode& row, uint8_t lane) {
 }
 
 void FunctionCompiler::any_true() {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Xmm x = vector_of(v);
   a_.avx(Avx::kVptest, x, 0, x);
   release(v);
@@ -226,7 +226,7 @@ void FunctionCompiler::any_true() {
 }
 
 void FunctionCompiler::all_true(const VectorCode& row) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Xmm x = vector_of(v);
   a_.avx(Avx::kVpxor, kScratch, kScratch, kScratch);
   a_.avx(row.avx, kScratch, kScratch, x);
@@ -236,7 +236,7 @@ void FunctionCompiler::all_true(const VectorCode& row) {
 }
 
 void FunctionCompiler::bitmask(const VectorCode& row) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   Xmm x = vector_of(v);
   if (row.log2_bytes == 1) {  // the signs of words as those of bytes
     a_.avx(Avx::kVpxor, kScratch, kScratch, kScratch);
@@ -251,7 +251,7 @@ void FunctionCompiler::bitmask(const VectorCode& row) {
 }
 
 void FunctionCompiler::load_vector(const Instruction& in, const VectorCode& row) {
-  Value v = stack_.pop();
+  Operand v = stack_.pop();
   const Mem m = address_of(v, in);
   const Xmm to = vector_destination();
   if (row.form == VectorCode::Form::kLoadZero) a_.fload(kind_of(row.log2_bytes == 2), to, m);
@@ -261,7 +261,7 @@ void FunctionCompiler::load_vector(const Instruction& in, const VectorCode& row)
 }
 
 void FunctionCompiler::store_vector(const Instruction& in) {
-  Value value = stack_.pop(), v = stack_.pop();
+  Operand value = stack_.pop(), v = stack_.pop();
   const Xmm x = vector_of(value);
   const Mem m = address_of(v, in);
   a_.vstore16(m, x);
@@ -270,7 +270,7 @@ void FunctionCompiler::store_vector(const Instruction& in) {
 }
 
 void FunctionCompiler::load_lane(const Instruction& in, const VectorCode& row) {
-  Value value = stack_.pop(), v = stack_.pop();
+  Operand value = stack_.pop(), v = stack_.pop();
   const Xmm x = vector_of(value);
   const Mem m = address_of(v, in);
   const Xmm to = destination_real(value, Bank::kVector);
@@ -281,7 +281,7 @@ void FunctionCompiler::load_lane(const Instruction& in, const VectorCode& row) {
 }
 
 void FunctionCompiler::store_lane(const Instruction& in, const VectorCode& row) {
-  Value value = stack_.pop(), v = stack_.pop();
+  Operand value = stack_.pop(), v = stack_.pop();
   const Xmm x = vector_of(value);
   const Mem m = address_of(v, in);
   a_.avx_extract(row.avx, m, x, in.lane);

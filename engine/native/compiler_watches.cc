@@ -35,25 +35,25 @@ void FunctionCompiler::note_locations(Watch& w) const {
       l.slot = locals_.pin(pin).slot;
       note_location(w, l, locals_.pin(pin).bank, 0);
     }
-  for (const Value& v : stack_) {
+  for (const Operand& v : stack_) {
     Location l;
     uint64_t high = 0;
     l.slot = v.slot;
     switch (v.kind) {
-      case Value::Kind::kSlot:
-      case Value::Kind::kFlags: continue;  // flags are never pending across a charge
-      case Value::Kind::kRegister:
+      case Operand::Kind::kSlot:
+      case Operand::Kind::kFlags: continue;  // flags are never pending across a charge
+      case Operand::Kind::kRegister:
         l.kind = v.real() ? Location::Kind::kReal : Location::Kind::kRegister;
         l.maybe_nan = v.maybe_nan;
         l.is_f32 = v.is_f32;
         l.register_number = v.number;
         break;
-      case Value::Kind::kConstant:
+      case Operand::Kind::kConstant:
         l.kind = Location::Kind::kConstant;
         l.value = v.bank == Bank::kVector ? constants_[v.constant].low : v.constant;
         if (v.bank == Bank::kVector) high = constants_[v.constant].high;
         break;
-      case Value::Kind::kLocal:
+      case Operand::Kind::kLocal:
         l.kind = Location::Kind::kSlot;  // behind the pins: those are in their slots by then
         l.value = locals_[v.local()].slot;
         high = l.value + 1;

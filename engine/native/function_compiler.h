@@ -1,5 +1,5 @@
 // The compiler of one function: a visitor of the walk over its body (wasm/body_walk.h), which composes what the
-// classes beside it know: where values are (value_stack.h), which registers are free (registers.h), which locals have
+// classes beside it know: where values are (operand_stack.h), which registers are free (registers.h), which locals have
 // registers (pinned_locals.h), the open fuel segment (segments.h), and what is written after the code (stubs.h,
 // vector_constants.h, catch_landings.h). Their invariants hold between two instructions.
 //
@@ -23,12 +23,12 @@
 #include "engine/native/assembler.h"
 #include "engine/native/catch_landings.h"
 #include "engine/native/compiler.h"
+#include "engine/native/operand_stack.h"
 #include "engine/native/pinned_locals.h"
 #include "engine/native/registers.h"
 #include "engine/native/segments.h"
 #include "engine/native/state.h"
 #include "engine/native/stubs.h"
-#include "engine/native/value_stack.h"
 #include "engine/native/vector_code.h"
 #include "engine/native/vector_constants.h"
 #include "engine/native/watches.h"
@@ -146,9 +146,9 @@ class FunctionCompiler {
 
   // -- registers -----------------------------------------------------------------------------------
 
-  void release(const Value& v) { registers_.release(v); }
-  void release_unless(const Value& v, uint8_t number) {
-    if (v.kind == Value::Kind::kRegister && v.number == number) return;
+  void release(const Operand& v) { registers_.release(v); }
+  void release_unless(const Operand& v, uint8_t number) {
+    if (v.kind == Operand::Kind::kRegister && v.number == number) return;
     release(v);
   }
   // A free operand register, but none of `except`. A value of the stack gives way when there is none.
@@ -174,7 +174,7 @@ class FunctionCompiler {
 
   void settle_flags() {
     if (!stack_.has_flags()) return;
-    Value v = stack_.pop();
+    Operand v = stack_.pop();
     stack_.push_register(register_of(v));
   }
 
@@ -196,25 +196,25 @@ class FunctionCompiler {
 
   // A register that holds the value, to be read. The caller releases `v`, which becomes kRegister unless a
   // pinned register is lent.
-  MEMBRANE_INLINE Reg register_of(Value& v, RegisterSet except = 0) {
-    if (v.kind == Value::Kind::kRegister) return static_cast<Reg>(v.number);
-    if (v.kind == Value::Kind::kLocal)
+  MEMBRANE_INLINE Reg register_of(Operand& v, RegisterSet except = 0) {
+    if (v.kind == Operand::Kind::kRegister) return static_cast<Reg>(v.number);
+    if (v.kind == Operand::Kind::kLocal)
       if (const uint8_t pin = locals_[v.local()].pin; pin != kUnpinned)
         return static_cast<Reg>(pin_register(pin));
     return load_into_register(v, except);
   }
-  Reg load_into_register(Value& v, RegisterSet except);
-  Reg load_from(Value& v, uint32_t from, RegisterSet except);
-  Xmm real_of(Value& v, RegisterSet except = 0);
-  Xmm load_real_from(Value& v, uint32_t from, RegisterSet except);
+  Reg load_into_register(Operand& v, RegisterSet except);
+  Reg load_from(Operand& v, uint32_t from, RegisterSet except);
+  Xmm real_of(Operand& v, RegisterSet except = 0);
+  Xmm load_real_from(Operand& v, uint32_t from, RegisterSet except);
 
   void make_canonical(Xmm x, bool is_f32, Bank bank);
   static constexpr uint8_t kUnordered = 3;  // the predicate of a comparison
   void make_pin_canonical(uint32_t pin);
-  void settle_nan(Value& v);
+  void settle_nan(Operand& v);
 
-  void store(Value& v, uint32_t to);
-  void store_entry(Value& v);
+  void store(Operand& v, uint32_t to);
+  void store_entry(Operand& v);
   void settle_from(size_t first);
 
   void settle_for_call(size_t first_argument);
@@ -248,23 +248,23 @@ class FunctionCompiler {
     return &locals_.pin(pin);
   }
   // Whether the value, if there is one, is in the register of this number.
-  [[nodiscard]] bool is_in(const Value* v, uint8_t number) const {
+  [[nodiscard]] bool is_in(const Operand* v, uint8_t number) const {
     if (v == nullptr) return false;
-    if (v->kind == Value::Kind::kRegister) return v->number == number;
-    if (v->kind != Value::Kind::kLocal) return false;
+    if (v->kind == Operand::Kind::kRegister) return v->number == number;
+    if (v->kind != Operand::Kind::kLocal) return false;
     const uint8_t pin = locals_[v->local()].pin;
     return pin != kUnpinned && locals_.pin(pin).number == number;
   }
   // Where a result goes: the register of the local that takes it, else that of `first`, else a free one.
   // Never the register of `second`, which is read after the result is begun.
-  Reg destination(const Value& first, const Value* second) {
+  Reg destination(const Operand& first, const Operand* second) {
     if (const Pin* const pin = next_pin(Bank::kInteger); pin != nullptr && !is_in(second, pin->number))
       return static_cast<Reg>(pin->number);
     if (registers_.is_operand(first) && !first.real() && !is_in(second, first.number))
       return static_cast<Reg>(first.number);
     return alloc();
   }
-  Xmm destination_real(const Value& first, Bank bank = Bank::kReal) {
+  Xmm destination_real(const Operand& first, Bank bank = Bank::kReal) {
     if (const Pin* const pin = next_pin(bank)) return pin->number;  // three operands: no conflict
     if (registers_.is_operand(first) && first.real()) return first.number;
     return alloc_real();
@@ -272,18 +272,18 @@ class FunctionCompiler {
 
   // -- integers ----------------------------------------------------------------------------------------
 
-  static bool fits(const Value& v, Width w, int32_t& out) {
-    if (v.kind != Value::Kind::kConstant) return false;
+  static bool fits(const Operand& v, Width w, int32_t& out) {
+    if (v.kind != Operand::Kind::kConstant) return false;
     const auto value = w == Width::k32 ? static_cast<int64_t>(static_cast<int32_t>(v.constant))
                                        : static_cast<int64_t>(v.constant);
     out = static_cast<int32_t>(value);
     return value == out;
   }
-  Mem memory_of(const Value& v) const;
+  Mem memory_of(const Operand& v) const;
 
   // The operands of an operation whose second one may be a constant or in memory, and where its result goes.
   struct Operands {
-    Value first, second;
+    Operand first, second;
     bool is_constant = false;
     int32_t constant = 0;
     Mem memory;
@@ -291,7 +291,7 @@ class FunctionCompiler {
     Reg to = rax;
   };
   Operands take_operands(Width w, bool commutes);
-  void order(Value& first, Value& second) const;
+  void order(Operand& first, Operand& second) const;
   void give_result(const Operands& o);
 
   void alu(Alu op, Width w);
@@ -299,7 +299,7 @@ class FunctionCompiler {
   void multiply(Width w);
 
   void shift(Shift s, Width w);
-  void rotate(Shift s, Width w, Value first, Value second);
+  void rotate(Shift s, Width w, Operand first, Operand second);
 
   void divide(Width w, bool is_signed, bool remainder);
   void divide_signed_by_any(Width w, Reg by, bool remainder);
@@ -309,7 +309,7 @@ class FunctionCompiler {
 
   template <typename F>
   void unary(const F& emit) {
-    Value v = stack_.pop();
+    Operand v = stack_.pop();
     const Reg from = register_of(v);
     const Pin* const pin = next_pin(Bank::kInteger);
     const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : registers_.is_operand(v) ? from : alloc();
@@ -324,7 +324,7 @@ class FunctionCompiler {
   void float_extreme(bool is_max, bool is_f32);
   template <typename F>
   void float_unary(bool to_f32, bool maybe_nan, const F& emit) {
-    Value v = stack_.pop();
+    Operand v = stack_.pop();
     const Xmm from = real_of(v);
     const Xmm to = destination_real(v);
     emit(to, from);
@@ -347,9 +347,9 @@ class FunctionCompiler {
   [[nodiscard]] bool is_far(uint32_t memory) const {
     return has_far_memories_ && (memory != 0 || module_.memories[0].type.limits.is_64);
   }
-  Mem address_of(Value& v, const Instruction& in);
-  Mem far_address_of(Value& v, const Instruction& in);
-  Mem address_of(Value& v, uint64_t displacement);
+  Mem address_of(Operand& v, const Instruction& in);
+  Mem far_address_of(Operand& v, const Instruction& in);
+  Mem address_of(Operand& v, uint64_t displacement);
 
   void load(const Instruction& in, bool real, bool is_f32);
 
@@ -357,7 +357,7 @@ class FunctionCompiler {
 
   // -- vectors --------------------------------------------------------------------------------------------
 
-  Xmm vector_of(Value& v, Lanes reads = Lanes::kNone);
+  Xmm vector_of(Operand& v, Lanes reads = Lanes::kNone);
   Xmm vector_destination();
 
   void vector_operation(const VectorCode& row);
@@ -399,8 +399,8 @@ class FunctionCompiler {
 
   void local_set(uint32_t index_of_local, bool keep);
   // Into the register of a pinned local.
-  void move_integer(Reg to, Value& v);
-  bool move_real(const Pin& to, Value& v);
+  void move_integer(Reg to, Operand& v);
+  bool move_real(const Pin& to, Operand& v);
 
   Reg global_cell(uint32_t global);
   static constexpr int32_t kGlobalBits = offsetof(GlobalInstance, bits);
@@ -410,8 +410,8 @@ class FunctionCompiler {
   void ref_func(uint32_t function_index);
 
   void select();
-  void select_real(Value& condition, Value& no, Value& yes);
-  Cond test_nonzero(Value& v);
+  void select_real(Operand& condition, Operand& no, Operand& yes);
+  Cond test_nonzero(Operand& v);
 
   // -- helpers: what is seldom or long ---------------------------------------------------------------------
 
@@ -479,8 +479,8 @@ class FunctionCompiler {
     if (base != 0) a_.op(Alu::kSub, Width::k64, kFrame, static_cast<int32_t>(base * 8));
     if (callee.results.size() == 1) {
       const ValType t = callee.results[0];
-      Value v;
-      v.kind = Value::Kind::kRegister;
+      Operand v;
+      v.kind = Operand::Kind::kRegister;
       v.bank = bank_of(t);
       v.is_f32 = t == ValType::kF32;
       v.in_slot = true;
@@ -499,8 +499,8 @@ class FunctionCompiler {
   struct Target {
     Reg function, spare;
   };
-  Target find_target(const Instruction& in, Value& element);
-  Value pop_element();
+  Target find_target(const Instruction& in, Operand& element);
+  Operand pop_element();
 
   void call_indirect(const Instruction& in);
 
@@ -555,7 +555,7 @@ class FunctionCompiler {
   uint32_t instruction_code_ = 0;  // where the code of the instruction at hand begins
   uint64_t most_bytes_ = 0;        // of code
 
-  ValueStack stack_;
+  OperandStack stack_;
   Registers registers_;
   PinnedLocals locals_;
   Segments segments_;

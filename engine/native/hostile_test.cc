@@ -114,7 +114,7 @@ class Hostile : public ::testing::Test {
       return {};
     }
     Execution execution;
-    const engine::Value value = engine::Value::i32(argument);
+    const Value value = Value::i32(argument);
     EXPECT_TRUE(execution.start((*instance)->find_function("run"), {&value, 1}));
     execution.add_fuel(1'000'000'000);
     Ran ran{execution.resume(), 0, execution.fuel_used()};

@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/native/operand_stack.h"
 #include "engine/native/registers.h"
-#include "engine/native/value_stack.h"
 #include "wasm/local_uses.h"
 #include "wasm/module.h"
 

@@ -5,7 +5,9 @@
 //
 // Invariants of Registers:
 //  1. An operand register is free, or has one owner: a value of the stack, or the method that took it or popped its
-//     value, which releases it.
+//     value, which releases it. A value of the stack keeps its register only until the next alloc() or take(), for which
+//     FunctionCompiler::evict() may write it to its slot; a popped one until it is released, or until the result
+//     takes it (destination()).
 //  2. None but operand registers are ever free. Which these are is the same for the whole function: none of them
 //     belongs to a pinned local.
 //
@@ -18,8 +20,8 @@
 #include <cstdint>
 
 #include "engine/native/assembler.h"
+#include "engine/native/operand_stack.h"
 #include "engine/native/state.h"
-#include "engine/native/value_stack.h"
 
 namespace membrane::engine::native {
 
@@ -89,8 +91,8 @@ class Registers {
   void release(Reg r) { free_integers_ |= set_of(r) & integers_; }
   void release(Xmm x) { free_reals_ |= set_of(x) & reals_; }
   // The register that the value is in, if it is in one.
-  void release(const Value& v) {
-    if (v.kind != Value::Kind::kRegister) return;
+  void release(const Operand& v) {
+    if (v.kind != Operand::Kind::kRegister) return;
     if (v.real()) release(Xmm{v.number});
     else release(static_cast<Reg>(v.number));
   }
@@ -98,8 +100,8 @@ class Registers {
   void release_reals() { free_reals_ = reals_; }
 
   // Whether the value is in an operand register, which may be overwritten with a result once the value is popped.
-  [[nodiscard]] bool is_operand(const Value& v) const {
-    return v.kind == Value::Kind::kRegister && ((v.real() ? reals_ : integers_) & set_of(v.number)) != 0;
+  [[nodiscard]] bool is_operand(const Operand& v) const {
+    return v.kind == Operand::Kind::kRegister && ((v.real() ? reals_ : integers_) & set_of(v.number)) != 0;
   }
 
   // What is free, to be restored after a way of which the code that follows knows nothing.

@@ -6,9 +6,9 @@
 namespace membrane::engine::native {
 namespace {
 
-Value in_register(uint8_t number, Bank bank) {
-  Value v;
-  v.kind = Value::Kind::kRegister;
+Operand in_register(uint8_t number, Bank bank) {
+  Operand v;
+  v.kind = Operand::Kind::kRegister;
   v.number = number;
   v.bank = bank;
   return v;
@@ -62,8 +62,8 @@ TEST(RegistersTest, ReleasesTheRegisterOfTheValuesKind) {
   registers.release(in_register(1, Bank::kVector));
   EXPECT_FALSE(registers.is_free(rcx));
   EXPECT_TRUE(registers.has_real(~set_of(1)));
-  Value slot = in_register(rcx, Bank::kInteger);
-  slot.kind = Value::Kind::kSlot;
+  Operand slot = in_register(rcx, Bank::kInteger);
+  slot.kind = Operand::Kind::kSlot;
   registers.release(slot);
   EXPECT_FALSE(registers.is_free(rcx));
 }

@@ -3,7 +3,8 @@
 // Registers, while compiled code runs:
 //   rbp  the frame's first slot           rbx  base of the linear memory
 //   r15  fuel left in the slice           r14  NativeState
-//   rsp  the guest's return addresses     all others: values
+//   rsp  the guest's return addresses     rax, xmm0  the result of a call; rax also what an exit is about
+//   all others: values, of locals in rdi, r8 to r13 and xmm6 to xmm15 (registers.h)
 //
 // Frames are those of the interpreter (code.h): parameters, locals and operands in slots.
 // Between safepoints values may live in registers; at a call all are in their slots, and
@@ -11,7 +12,7 @@
 //
 // Return addresses stand on a stack of their own, one word a frame, so that its depth
 // counts calls. Record d of the interpreter's frames and word d of this stack belong to
-// the same depth: whoever made the call filled in his.
+// the same depth: the side that made the call filled in its own.
 //
 // Compiled code leaves by an exit: it saves every register here and returns to enter()'s
 // caller, which does what `exit` says and may enter again with what is saved.

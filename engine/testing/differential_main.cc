@@ -4,8 +4,8 @@
 //   differential --for-others … | tools/compare-with-v8
 //
 // With --for-others it prints, for another engine to compare, modules that both know and what became of them
-// (run_for_others()), each behind its seed and a tab. Each seed is a module; the same seed is the same module everywhere. Prints progress to a terminal, and
-// each difference; exit code 1 when there was one.
+// (run_for_others()), each after its seed and a tab. The same seed makes the same module everywhere; with --for-others another one, without
+// what only this engine knows. Prints progress to a terminal, and each difference; exit code 1 when there was one.
 
 #include <unistd.h>
 

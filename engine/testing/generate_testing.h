@@ -6,7 +6,7 @@
 // stack across sets, calls and blocks, which is where a translator that defers them can go wrong.
 //
 // What there is: several functions of all number types and vectors, blocks with parameters and results, exceptions,
-// every kind of branch, direct and indirect calls, memory and table instructions that are mostly in
+// every kind of branch, direct, indirect and tail calls, structs, arrays and references, memory and table instructions that are mostly in
 // bounds, globals, loops that mostly end, and every numeric and vector instruction. No imports.
 //
 // Threads: pure functions.

@@ -1,4 +1,4 @@
-// What a run and a session have alike around their program: the budget, the world, the output, and when to stop.
+// What a run and a session have in common around their program: the budget, the world, the output, and when to stop.
 //
 //   RunContext context(options);
 //   context.begin(limits.output_bytes);    // at the start of a run, and of each part of a turn

@@ -37,7 +37,8 @@ struct Stop {
   std::vector<engine::CodePlace> backtrace = {};
 };
 // What was decided; otherwise what the engine's state says. `memory_limit_was_hit`: the program was refused memory
-// before. A run that finished is one that owed a result: kRaised, or kOutOfMemory.
+// before. A run says so of a full heap of objects, too; in a session that is kTrapped. A run that finished is one that
+// owed a result: kRaised, or kOutOfMemory.
 Outcome outcome_of(const Stop& stop, bool memory_limit_was_hit);
 
 // The error of a run that was stopped: kOutOfFuel, kTimedOut or kCancelled.

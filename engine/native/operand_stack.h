@@ -33,7 +33,7 @@ inline Bank bank_of(wasm::ValType t) {
   return t == wasm::ValType::kF32 || t == wasm::ValType::kF64 ? Bank::kReal : Bank::kInteger;
 }
 
-struct Value {
+struct Operand {
   enum class Kind : uint8_t { kSlot, kRegister, kConstant, kLocal, kFlags } kind = Kind::kSlot;
   Bank bank = Bank::kInteger;
   bool maybe_nan = false;  // a register whose NaN is not yet the canonical one
@@ -47,15 +47,15 @@ struct Value {
   [[nodiscard]] bool real() const { return bank != Bank::kInteger; }  // lives in an SSE register
 };
 // Written and read as a whole: a wide read after narrow writes would have to wait for them.
-using ValueBytes [[gnu::vector_size(16)]] = uint64_t;
-static_assert(sizeof(Value) == sizeof(ValueBytes) && std::endian::native == std::endian::little);
+using OperandBytes [[gnu::vector_size(16)]] = uint64_t;
+static_assert(sizeof(Operand) == sizeof(OperandBytes) && std::endian::native == std::endian::little);
 
-class ValueStack {
+class OperandStack {
   // A value of which the slot and the number are not yet known.
-  static constexpr uint64_t head_of(Value v) { return std::bit_cast<std::array<uint64_t, 2>>(v)[0]; }
+  static constexpr uint64_t head_of(Operand v) { return std::bit_cast<std::array<uint64_t, 2>>(v)[0]; }
   static uint64_t type_bits(Bank bank, bool is_f32) {
     constexpr uint64_t kF32 = head_of({.is_f32 = true});
-    return uint64_t{static_cast<uint8_t>(bank)} << 8 * offsetof(Value, bank) | (is_f32 ? kF32 : 0);
+    return uint64_t{static_cast<uint8_t>(bank)} << 8 * offsetof(Operand, bank) | (is_f32 ? kF32 : 0);
   }
 
  public:
@@ -71,47 +71,47 @@ class ValueStack {
   }
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
-  [[nodiscard]] Value* begin() { return values_; }
-  [[nodiscard]] Value* end() { return values_ + size_; }
-  [[nodiscard]] const Value* begin() const { return values_; }
-  [[nodiscard]] const Value* end() const { return values_ + size_; }
-  [[nodiscard]] Value& operator[](size_t i) { return values_[i]; }
-  [[nodiscard]] const Value& operator[](size_t i) const { return values_[i]; }
-  [[nodiscard]] Value& back() { return values_[ptrdiff_t{size_} - 1]; }
-  [[nodiscard]] const Value& back() const { return values_[ptrdiff_t{size_} - 1]; }
+  [[nodiscard]] Operand* begin() { return values_; }
+  [[nodiscard]] Operand* end() { return values_ + size_; }
+  [[nodiscard]] const Operand* begin() const { return values_; }
+  [[nodiscard]] const Operand* end() const { return values_ + size_; }
+  [[nodiscard]] Operand& operator[](size_t i) { return values_[i]; }
+  [[nodiscard]] const Operand& operator[](size_t i) const { return values_[i]; }
+  [[nodiscard]] Operand& back() { return values_[ptrdiff_t{size_} - 1]; }
+  [[nodiscard]] const Operand& back() const { return values_[ptrdiff_t{size_} - 1]; }
   // The slot of the next value.
   [[nodiscard]] uint32_t next_slot() const {
-    const Value& top = back();
+    const Operand& top = back();
     return static_cast<uint16_t>(top.slot + slots_of(top.bank));
   }
 
   // -- pushing: the value gets the next slot for its own, whatever else it is
-  void push(Value v) {
+  void push(Operand v) {
     v.slot = 0;
-    if (v.kind == Value::Kind::kLocal) ++pending_locals_;
+    if (v.kind == Operand::Kind::kLocal) ++pending_locals_;
     push(head_of(v), 0, v.constant);
   }
   void push_register(Reg r) {
-    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
+    constexpr uint64_t kHead = head_of({.kind = Operand::Kind::kRegister});
     push(kHead, r, 0);
   }
   void push_real(Xmm x, bool is_f32, bool maybe_nan, Bank bank = Bank::kReal) {
-    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
+    constexpr uint64_t kHead = head_of({.kind = Operand::Kind::kRegister});
     constexpr uint64_t kMaybeNan = head_of({.maybe_nan = true});
     push(kHead | type_bits(bank, is_f32) | (maybe_nan ? kMaybeNan : 0), x, 0);
   }
   // That of a comparison, which is not settled before the next instruction.
   void push_flags(Cond c) {
-    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kFlags});
+    constexpr uint64_t kHead = head_of({.kind = Operand::Kind::kFlags});
     push(kHead, static_cast<uint8_t>(c), 0);
     has_flags_ = true;
   }
   void push_constant(uint64_t constant, Bank bank = Bank::kInteger, bool is_f32 = false) {
-    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kConstant});
+    constexpr uint64_t kHead = head_of({.kind = Operand::Kind::kConstant});
     push(kHead | type_bits(bank, is_f32), 0, constant);
   }
   void push_local(uint32_t local, Bank bank, bool is_f32) {
-    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kLocal});
+    constexpr uint64_t kHead = head_of({.kind = Operand::Kind::kLocal});
     ++pending_locals_;
     push(kHead | type_bits(bank, is_f32), 0, local);
   }
@@ -122,12 +122,12 @@ class ValueStack {
     for (const wasm::ValType t : types) push_slot(t);
   }
 
-  Value pop() {
-    const Value v = back();
+  Operand pop() {
+    const Operand v = back();
     --size_;
     settled_ = std::min(settled_, size_);
     has_flags_ = false;  // only the top is kFlags
-    if (v.kind == Value::Kind::kLocal) --pending_locals_;
+    if (v.kind == Operand::Kind::kLocal) --pending_locals_;
     return v;
   }
   // Whether the top is kFlags.
@@ -136,37 +136,37 @@ class ValueStack {
 
   // -- where values are
   [[nodiscard]] size_t settled() const { return settled_; }
-  [[nodiscard]] std::span<Value> unsettled() { return {values_ + settled_, values_ + size_}; }
+  [[nodiscard]] std::span<Operand> unsettled() { return {values_ + settled_, values_ + size_}; }
   [[nodiscard]] size_t unsettled_count() const { return size_ - settled_; }
   [[nodiscard]] uint32_t pending_locals() const { return pending_locals_; }
   // Whether a value names the local.
   [[nodiscard]] bool names(uint32_t local) const {
     if (pending_locals_ != 0)
       for (size_t i = settled_; i < size_; ++i)
-        if (values_[i].kind == Value::Kind::kLocal && values_[i].local() == local) return true;
+        if (values_[i].kind == Operand::Kind::kLocal && values_[i].local() == local) return true;
     return false;
   }
   // A value of the stack has been written to its slot. `was_local`: it was of kind kLocal before.
-  void put_in_slot(Value& v, bool was_local) {
+  void put_in_slot(Operand& v, bool was_local) {
     if (was_local) --pending_locals_;
-    v.kind = Value::Kind::kSlot;
+    v.kind = Operand::Kind::kSlot;
     v.in_slot = v.maybe_nan = false;
   }
   // All have.
   void note_settled() { settled_ = size_; }
   // A value of kind kLocal is about to be replaced: until then nothing is to be done for it.
-  void forget_name(Value& v) {
+  void forget_name(Operand& v) {
     --pending_locals_;
-    v.kind = Value::Kind::kSlot;
+    v.kind = Operand::Kind::kSlot;
   }
 
  private:
   MEMBRANE_INLINE void push(uint64_t head, uint64_t number, uint64_t constant) {
-    constexpr unsigned kNumberAt = 8 * offsetof(Value, number), kSlotAt = 8 * offsetof(Value, slot);
-    const ValueBytes bytes = {head | number << kNumberAt | uint64_t{next_slot()} << kSlotAt, constant};
+    constexpr unsigned kNumberAt = 8 * offsetof(Operand, number), kSlotAt = 8 * offsetof(Operand, slot);
+    const OperandBytes bytes = {head | number << kNumberAt | uint64_t{next_slot()} << kSlotAt, constant};
     if (size_ == capacity_) [[unlikely]]
       grow();
-    values_[size_++] = std::bit_cast<Value>(bytes);
+    values_[size_++] = std::bit_cast<Operand>(bytes);
   }
   [[gnu::noinline]] void grow() {
     storage_.resize(std::max<size_t>(storage_.size() * 2, 64));
@@ -174,8 +174,8 @@ class ValueStack {
     capacity_ = static_cast<uint32_t>(storage_.size() - 1);
   }
 
-  std::vector<Value> storage_;
-  Value* values_ = nullptr;
+  std::vector<Operand> storage_;
+  Operand* values_ = nullptr;
   uint32_t size_ = 0, capacity_ = 0;
   uint32_t settled_ = 0, pending_locals_ = 0;
   bool has_flags_ = false;

@@ -1,5 +1,5 @@
 // What the stack counts about its values stays true.
-#include "engine/native/value_stack.h"
+#include "engine/native/operand_stack.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@ namespace membrane::engine::native {
 namespace {
 
 TEST(ValueStackTest, ValuesFillSlotsOneAfterTheOther) {
-  ValueStack stack;
+  OperandStack stack;
   stack.start(5);
   stack.push_register(rcx);
   stack.push_real(3, false, true, Bank::kVector);
@@ -19,14 +19,14 @@ TEST(ValueStackTest, ValuesFillSlotsOneAfterTheOther) {
   EXPECT_EQ(stack[0].number, rcx);
   EXPECT_TRUE(stack[1].maybe_nan && stack[1].bank == Bank::kVector);
   EXPECT_EQ(stack[2].constant, 7u);
-  const Value moved = stack.pop();
+  const Operand moved = stack.pop();
   stack.pop();
   stack.push(moved);
   EXPECT_EQ(stack.back().slot, 6);
 }
 
 TEST(ValueStackTest, CountsTheNamesOfLocals) {
-  ValueStack stack;
+  OperandStack stack;
   stack.start(0);
   stack.push_local(4, Bank::kInteger, false);
   stack.push_local(9, Bank::kReal, true);
@@ -34,7 +34,7 @@ TEST(ValueStackTest, CountsTheNamesOfLocals) {
   EXPECT_TRUE(stack.names(4) && stack.names(9) && !stack.names(5));
   stack.put_in_slot(stack[0], /*was_local=*/true);
   EXPECT_FALSE(stack.names(4));
-  EXPECT_EQ(stack[0].kind, Value::Kind::kSlot);
+  EXPECT_EQ(stack[0].kind, Operand::Kind::kSlot);
   stack.push(stack.pop());
   EXPECT_TRUE(stack.names(9));
   EXPECT_EQ(stack.pending_locals(), 1u);
@@ -45,7 +45,7 @@ TEST(ValueStackTest, CountsTheNamesOfLocals) {
 }
 
 TEST(ValueStackTest, WhatIsPushedIsNotSettled) {
-  ValueStack stack;
+  OperandStack stack;
   stack.start(0);
   stack.push_slot(wasm::ValType::kI32);
   stack.push_slot(wasm::ValType::kI32);
@@ -59,7 +59,7 @@ TEST(ValueStackTest, WhatIsPushedIsNotSettled) {
 }
 
 TEST(ValueStackTest, FlagsAreTheTop) {
-  ValueStack stack;
+  OperandStack stack;
   stack.start(0);
   EXPECT_FALSE(stack.has_flags());
   stack.push_flags(Cond::kE);
