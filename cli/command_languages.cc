@@ -220,11 +220,11 @@ Result<int> add(const Options& options) {
 }
 
 Result<int> remove(const Options& options) {
-  MEMBRANE_TRY(lang::remove_package(options.name));
+  MEMBRANE_ASSIGN(const std::string directory, lang::remove_package(options.name));
   const size_t images =
       sandbox::Template::forget_images(options.name, sandbox::LanguageTemplates::default_cache_directory());
   if (options.json) print_json(Json{{"name", options.name}, {"removed_images", images}});
-  else print("removed " + options.name + "\n");
+  else print("removed " + directory + "\n");
   return kExitOk;
 }
 

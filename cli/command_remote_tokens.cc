@@ -139,8 +139,7 @@ void add_remote_tokens(CLI::App& app, int& exit_code) {
   options->remote.add_to(*command);
   command->footer(
       "It needs a token with the scope admin, such as the owner's. tokens create creates one, tokens rm "
-      "revokes one "
-      "back.\n\nExample:\n  membrane tokens");
+      "revokes one.\n\nExample:\n  membrane tokens");
   add_create(*command, exit_code);
   add_remove(*command, exit_code);
   command->callback([options, command, &exit_code] {

@@ -885,7 +885,7 @@ class Template(CommandTest):
         self.assertEqual(removed, {"name": "calc", "removed_images": 1})
         self.assertEqual(self.listed(), {})
         self.assertEqual(list((self.folder / "cache/membrane/templates").iterdir()), [])
-        self.assert_refused(self.membrane("languages", "remove", "calc", code=2), "calc is not installed", "languages add")
+        self.assert_refused(self.membrane("languages", "remove", "calc", code=2), "calc is not installed", "languages list")
 
     def test_module_and_files_are_copied_and_known_by_their_hashes(self):
         self.file("words.txt", "one")

@@ -42,8 +42,7 @@ void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
             "repeated"
           : "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
             "sql:name:file.db, ai, time, random, ask; in a Linux sandbox http and fs alone, and http:HOST "
-            "for a whole "
-            "host; may be repeated")
+            "for a whole host; may be repeated")
       ->type_name("GRANT")
       ->group("Policy");
   add_repeatable(

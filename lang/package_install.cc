@@ -181,19 +181,22 @@ Result<Package> install_package(const Package& package) {
   return read_package(directory);
 }
 
-Status remove_package(std::string_view name) {
+Result<std::string> remove_package(std::string_view name) {
   MEMBRANE_TRY(check_name(name));
   const std::vector<std::string> roots = package_directories();
   const fs::path own = fs::path(roots.front()) / name;
   std::error_code error;
   if (!fs::is_regular_file(own / kFileName, error)) {
-    MEMBRANE_ASSIGN(const Package found, find_package(name));
-    return fail(ErrorCode::kDenied, found.directory + " is not among your own languages",
-                "Remove it where it was installed.");
+    const Result<Package> found = find_package(name);
+    if (found)
+      return fail(ErrorCode::kDenied, found->directory + " is not among your own languages",
+                  "Remove it where it was installed.");
+    return fail(found.error().code, found.error().message,
+                "`membrane languages list` shows what is installed.");
   }
   fs::remove_all(own, error);
-  if (error) return unavailable("remove", own.string(), error.value());
-  return {};
+  if (error) return std::unexpected(unavailable("remove", own.string(), error.value()).error());
+  return own.string();
 }
 
 }  // namespace membrane::lang

@@ -25,7 +25,8 @@ Result<std::vector<PackageFile>> files_below(const std::string& guest, const std
 // read back; kNotFound, kUnavailable for files.
 Result<Package> install_package(const Package& package);
 
-// Removes an added language. Errors: kNotFound; kDenied if it is not among the user's own.
-Status remove_package(std::string_view name);
+// Removes an added language, and returns the directory that it was in. Errors: kNotFound; kDenied if it is not among the
+// user's own.
+Result<std::string> remove_package(std::string_view name);
 
 }  // namespace membrane::lang

@@ -129,8 +129,10 @@ Result<Node> parse_toml(std::string_view text) {
   const toml::parse_result parsed = toml::parse(ascii);
   if (!parsed) {
     const auto& error = parsed.error();
-    return at_line(error.source().begin.line, std::string(error.description()),
-                   "strings need quotes: memory = \"64 MiB\"");
+    const std::string description(error.description());
+    const bool follows_value = description.contains("expected a comment or whitespace");
+    return at_line(error.source().begin.line, description,
+                   follows_value ? "strings need quotes: memory = \"64 MiB\"" : "");
   }
   return convert_table(parsed.table(), 0);
 }

@@ -42,7 +42,7 @@ const Setting kSettings[] = {
     {"workers.ready", "--ready-workers", "N", &Config::ready_workers, 0, 1'024,
      "Workers that wait for a sandbox (4)"},
     {"workers.ready_linux", "--ready-linux", "N", &Config::ready_computers, 0, 64,
-     "Kernel processes of Linux sandboxes that wait ready"},
+     "Kernel processes of Linux sandboxes that wait ready (1)"},
     {"workers.memory_bytes", "", "N", &Config::workers_memory_bytes, 1u << 28, uint64_t{1} << 50,
      "The memory of all workers and Linux sandboxes together, where there is a control group"},
     {"workers.processes", "", "N", &Config::workers_processes, 16, 10'000'000,

@@ -292,7 +292,7 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .cost = kCost,
      .summary =
-         R"(The whole number at the path; EINVAL when it is not a number, a string like "7", a fraction or out of range.)",
+         R"(The whole number at the path; EINVAL for anything else: a string like "7", a fraction, a number out of range.)",
      .details = kPaths,
      .failures =
          {kNone,

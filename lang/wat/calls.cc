@@ -289,8 +289,9 @@ void CodeWalker::report_unknown_function(Node name) {
              "no function is called " + std::string(id));
   d.found = id;
   if (!near.empty()) {
-    d.expected = "$" + near;
-    d.hint = "Did you mean $" + near + "?";
+    const std::string meant = "$" + near + (id.ends_with('!') ? "!" : "");
+    d.expected = meant;
+    d.hint = "Did you mean " + meant + "?";
     if (const HostSignature* f = host_.find(near)) d.hint += " It is " + f->usage + ".";
   } else if (of_host) {
     const std::string module(plain.substr(0, dot));

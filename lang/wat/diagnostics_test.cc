@@ -266,7 +266,7 @@ const Case kCases[] = {
      "leave the memory out", "(func (drop (string \"s\")))"},
     {kUnfoldedForm, "(func ‹set› $x 1)", "set", "(set …)", "Write (set …)", "(func (set $x 1))"},
     {kUnknownCapability, "(func (drop (call ‹$http.gett!› \"http://a/\")))", "$http.gett!", "$http.get",
-     "Did you mean $http.get?", "(func (drop (call $http.get! \"http://a/\")))"},
+     "Did you mean $http.get!?", "(func (drop (call $http.get! \"http://a/\")))"},
     {kUnknownCapability, "(func (call ‹$println› \"x\"))", "$println", "$io.println",
      "Did you mean $io.println?", "(func (call $io.println \"x\"))"},
     {kUnknownVariable, "(func (param $count i32) (drop (i32.add ‹$cuont› 1)))", "$cuont", "",

@@ -71,7 +71,7 @@ Status check(const Frame& frame, const BeginOrder& order, const Prepared& prepar
   const std::string name((*prepared.platform)->name());
   if (!order.platform.empty() && order.platform != name)
     return fail(ErrorCode::kUnsupported, "there is no platform \"" + order.platform + "\" here",
-                "Omit the platform, or use \"" + name + "\".");
+                "Omit the platform, or use \"" + name + "\"; `membrane doctor` lists those of this machine.");
   return {};
 }
 
