@@ -289,7 +289,7 @@ void CodeWalker::report_unknown_function(Node name) {
              "no function is called " + std::string(id));
   d.found = id;
   if (!near.empty()) {
-    const std::string meant = "$" + near + (id.ends_with('!') ? "!" : "");
+    const std::string meant = "$" + near + (id.ends_with('!') && host_.find(near) != nullptr ? "!" : "");
     d.expected = meant;
     d.hint = "Did you mean " + meant + "?";
     if (const HostSignature* f = host_.find(near)) d.hint += " It is " + f->usage + ".";

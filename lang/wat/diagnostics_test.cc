@@ -265,7 +265,7 @@ const Case kCases[] = {
     {kStringPlacement, "(memory ‹0› 0) (func (drop (string \"s\")))", "0 pages at most", "1 pages",
      "leave the memory out", "(func (drop (string \"s\")))"},
     {kUnfoldedForm, "(func ‹set› $x 1)", "set", "(set …)", "Write (set …)", "(func (set $x 1))"},
-    {kUnknownCapability, "(func (drop (call ‹$http.gett!› \"http://a/\")))", "$http.gett!", "$http.get",
+    {kUnknownCapability, "(func (drop (call ‹$http.gett!› \"http://a/\")))", "$http.gett!", "$http.get!",
      "Did you mean $http.get!?", "(func (drop (call $http.get! \"http://a/\")))"},
     {kUnknownCapability, "(func (call ‹$println› \"x\"))", "$println", "$io.println",
      "Did you mean $io.println?", "(func (call $io.println \"x\"))"},
