@@ -25,8 +25,11 @@ class StopScope {
 
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  // For loops over foreign data, called once per item. If it returns true, the loop must return a failure.
-  [[nodiscard]] static bool stop_wanted() { return innermost() != nullptr && innermost()->step(); }
+  // For loops over foreign data, called once per item, or once for many with their number. If it returns true, the loop
+  // must return a failure.
+  [[nodiscard]] static bool stop_wanted(uint64_t steps = 1) {
+    return innermost() != nullptr && innermost()->step(steps);
+  }
 
  private:
   static constexpr uint32_t kStepsBetween = 4096;  // about ten microseconds of work
@@ -35,9 +38,11 @@ class StopScope {
     static constinit thread_local StopScope* scope = nullptr;
     return scope;
   }
-  bool step() {
-    if (--steps_left_ != 0) [[likely]]
+  bool step(uint64_t steps) {
+    if (steps < steps_left_) [[likely]] {
+      steps_left_ -= static_cast<uint32_t>(steps);
       return stopped_;
+    }
     steps_left_ = kStepsBetween;
     return stopped_ = stopped_ || must_stop_();
   }

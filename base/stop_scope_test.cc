@@ -20,6 +20,18 @@ TEST(StopScope, AsksAtTheFirstStepAndSeldomAfterIt) {
   EXPECT_TRUE(StopScope::stop_wanted());
 }
 
+TEST(StopScope, ManyStepsAtOnceCountAsManyTimesOne) {
+  int asked = 0;
+  const StopScope scope([&] { return ++asked > 3; });
+  int calls = 0;
+  while (!StopScope::stop_wanted(1024)) ++calls;
+  EXPECT_EQ(calls, 12);  // the first asks, and then each fourth
+  int more = 0;
+  const StopScope inner([&] { return ++more > 3; });
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(StopScope::stop_wanted(uint64_t{1} << 40)) << i;
+  EXPECT_TRUE(StopScope::stop_wanted(uint64_t{1} << 40));
+}
+
 TEST(StopScope, TheInnermostCounts) {
   const StopScope outer([] { return true; });
   {

@@ -83,6 +83,8 @@ class LocalUses {
     if (at.weight == 0) [[unlikely]]
       note_first(local);
     at.weight += weight_;
+    if (at.weight < weight_) [[unlikely]]
+      at.weight = UINT32_MAX;
     if (innermost_ == kNone || (at.last_loop == innermost_ && !assigned)) return;
     at.last_loop = innermost_;
     note_in_loop(local, assigned);

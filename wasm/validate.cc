@@ -447,6 +447,9 @@ bool declares_simd(const Module& module) {
          std::ranges::any_of(module.globals, [](const Global& g) { return is_wide(g.type.type); });
 }
 
+// Of a body, for a step of a StopScope: its plain instructions are no steps of their own.
+constexpr uint32_t kBodyBytesForStep = 16;
+
 bool validate_all(const Module& module, CodeValidator& code, Report& report, ValidationInfo& info,
                   const FunctionObserver& observer) {
   if (!Declarations(module, code, report).run()) return false;
@@ -455,7 +458,9 @@ bool validate_all(const Module& module, CodeValidator& code, Report& report, Val
   info.uses_simd = declares_simd(module);
   BodyNotes notes;
   for (uint32_t i = 0; i < info.functions.size(); ++i) {
-    if (StopScope::stop_wanted()) return report.fail(stopped_finding("the validation"));
+    const uint32_t body_bytes = module.functions[imported + i].code.size;
+    if (StopScope::stop_wanted(1 + body_bytes / kBodyBytesForStep))
+      return report.fail(stopped_finding("the validation"));
     if (!code.function(imported + i, info.functions[i], observer ? &notes : nullptr)) return false;
     info.uses_simd |= info.functions[i].uses_simd;
     if (observer) observer(imported + i, info.functions[i], notes);

@@ -147,13 +147,15 @@ inline constexpr AvxEncoding kAvxEncodings[] = {
 class Assembler {
  public:
   static constexpr size_t kRoom = 512;
+  // has_room() is false again after so much code, also when the buffer is larger: its caller looks around then.
+  static constexpr size_t kWindow = 16384;
   static constexpr size_t kSlack = 64;  // always there: two instructions of the greatest length, and more
 
   explicit Assembler(std::vector<uint8_t>& buffer) : buffer_(buffer) { start_over(); }
   void start_over() {
     if (buffer_.size() < 4096) buffer_.resize(4096);
     at_ = buffer_.data();
-    end_ = at_ + buffer_.size() - kSlack;
+    open_window(0);
   }
 
   MEMBRANE_INLINE void ensure(size_t bytes) {
@@ -489,9 +491,15 @@ class Assembler {
 
   void grow(size_t bytes) {
     const size_t used = static_cast<size_t>(at_ - buffer_.data());
-    buffer_.resize(std::max(buffer_.size() * 2, used + bytes + kSlack));
-    at_ = buffer_.data() + used;
-    end_ = buffer_.data() + buffer_.size() - kSlack;
+    if (buffer_.size() < used + bytes + kSlack) {
+      buffer_.resize(std::max(buffer_.size() * 2, used + bytes + kSlack));
+      at_ = buffer_.data() + used;
+    }
+    open_window(bytes);
+  }
+  void open_window(size_t least) {
+    const size_t left = buffer_.size() - static_cast<size_t>(at_ - buffer_.data()) - kSlack;
+    end_ = at_ + std::min(left, std::max(least, kWindow));
   }
 
   // Writes one instruction. The place is kept in a register meanwhile: bytes that are written could be those

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/stop_scope.h"
 #include "engine/native/function_compiler.h"
 
 namespace membrane::engine::native {
@@ -183,9 +184,10 @@ MEMBRANE_INLINE void FunctionCompiler::before(const Instruction& /*in*/) {
     make_room();
 }
 
-// Once the code is too long, no more is made than the buffer holds.
+// Once the code is too long, or the owner wants it to stop, no more is made than a window holds.
 void FunctionCompiler::make_room() {
-  if (a_.here() > most_bytes_) fail();
+  constexpr uint64_t kStepsOfWindow = Assembler::kWindow / 8;
+  if (a_.here() > most_bytes_ || StopScope::stop_wanted(kStepsOfWindow)) fail();
   a_.ensure(Assembler::kRoom);
 }
 
@@ -253,7 +255,7 @@ bool FunctionCompiler::write_function(const wasm::BodyNotes* notes) {
                                 : walk_.run(module_, *function_, locals_.slots(), entry_cost);
   if (!ended || failed()) return false;
   write_landings();
-  if (a_.here() > most_bytes_) return false;
+  if (failed() || a_.here() > most_bytes_) return false;
   write_stubs();
   constants_.write(a_);
   a_.ensure(Assembler::kRoom);

@@ -253,7 +253,8 @@ void FunctionCompiler::add_clause(const wasm::CatchClause& clause, Label& target
 // After the function: from slots to what each label expects.
 void FunctionCompiler::write_landings() {
   landings_.write([this](const CatchLandings::Landing& landing) {
-    a_.ensure(Assembler::kRoom);
+    if (!a_.has_room(Assembler::kRoom)) make_room();
+    if (failed()) return 0u;
     const uint32_t begin = a_.here() - entry_;
     if (landing.returns) {
       write_landed_return();

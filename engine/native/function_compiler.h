@@ -17,7 +17,6 @@
 #include <span>
 #include <vector>
 
-#include "base/stop_scope.h"
 #include "engine/code/compiled_module.h"
 #include "engine/code/fuel.h"
 #include "engine/native/assembler.h"
@@ -73,11 +72,7 @@ class FunctionCompiler {
   void instruction(const Instruction& in);
   bool after(const Instruction& in);
 
-  void end_segment(uint32_t cost) {
-    segments_.end(a_, cost);
-    if (StopScope::stop_wanted()) [[unlikely]]
-      fail();
-  }
+  void end_segment(uint32_t cost) { segments_.end(a_, cost); }
   void begin_segment(uint32_t /*offset*/) {}  // see begin_cost()
   void begin_cost() {
     if (!kMetered) return;

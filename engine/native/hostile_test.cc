@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/sanitized_testing.h"
+#include "base/stop_scope.h"
 #include "engine/execution/execution.h"
 #include "engine/execution/module.h"
 #include "engine/native/compiler.h"
@@ -189,6 +190,20 @@ TEST_F(Hostile, ATryTableOfSixtyThousandClauses) {
   append(text, {0x0B}, 3);
   append(text, code("local.get 0"));
   expect_same(one(i32_locals(20), text), 128, {0, 77});
+}
+
+// A clause is two bytes; where it lands, seventeen locals are loaded. No two neighbours land in the same place.
+TEST_F(Hostile, MillionsOfClausesThatLandInLoops) {
+  constexpr uint32_t kLocals = 17;
+  Bytes uses;
+  for (uint32_t i = 1; i <= kLocals; ++i) append(uses, cat({{0x20}, u32(i), {0x21}, u32(i)}), 2);
+  Bytes handlers = cat({{0x1F, 0x40}, u32(60'000), repeat({0x02, 0x00, 0x02, 0x01}, 30'000), {0x01, 0x0B}});
+  const Bytes loops = cat({{0x03, 0x40}, uses, {0x03, 0x40}, uses, repeat(handlers, 40), uses, {0x0B, 0x0B}});
+  const Bytes locals = cat({u32(2), u32(7), {0x7F}, u32(10), {0x7C}});
+  const Bytes text = cat({loops, code("local.get 0")});
+  const auto compiled = compile(one(locals, text), Tier::kCompiler, 512);
+  ASSERT_NE(compiled, nullptr) << refusal;
+  EXPECT_EQ(run(compiled, 77).result, 77u);
 }
 
 // -- vectors -----------------------------------------------------------------------------------
@@ -401,6 +416,21 @@ TEST_F(Hostile, ABodyOfFiveMegabytesOfSegments) {
   const Bytes step = code("block; local.get 0; br_if 0; end");
   expect_same(one(kNoLocals, cat({repeat(step, (5u << 20) / step.size()), code("local.get 0")})), 768,
               {0, 1});
+}
+// Of plain instructions, with no end of a segment among them.
+TEST_F(Hostile, ABodyOfOneSegmentCanBeStopped) {
+  if (!machine_is_supported()) GTEST_SKIP() << "nothing is compiled on this processor";
+  const Bytes step = code("local.get 0; i32.const 3; i32.div_u; local.set 0");
+  const Bytes wasm = one(kNoLocals, cat({repeat(step, (1u << 20) / step.size()), code("local.get 0")}));
+  auto module = wasm::decode(wasm);
+  ASSERT_TRUE(module);
+  uint32_t asked = 0;
+  const StopScope scope([&] {
+    ++asked;
+    return false;
+  });
+  ASSERT_TRUE(compile_module(std::move(*module), {}, Tier::kCompiler));
+  EXPECT_GT(asked, 20u);
 }
 TEST_F(Hostile, ABodyThatIsTooLargeIsRefused) {
   expect_refused(one(kNoLocals, cat({repeat({0x01}, 8u << 20), code("local.get 0")})), 64, "body");
