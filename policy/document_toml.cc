@@ -132,7 +132,8 @@ Result<Node> parse_toml(std::string_view text) {
     const std::string description(error.description());
     const bool follows_value = description.contains("expected a comment or whitespace");
     return at_line(error.source().begin.line, description,
-                   follows_value ? "strings need quotes: memory = \"64 MiB\"" : "");
+                   follows_value ? "strings need quotes: memory = \"64 MiB\""
+                                 : "a policy is TOML: tables in brackets, and name = value (docs/policy.md)");
   }
   return convert_table(parsed.table(), 0);
 }
