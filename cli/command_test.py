@@ -131,6 +131,7 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("run", "x.wat", "--fule", "3", code=2), "unknown option --fule",
                             "Did you mean --fuel?")
         self.assert_refused(self.membrane("check", "--jsn", code=2), "unknown option --jsn", "--json")
+        self.assert_refused(self.membrane("repl", "--fuel", code=2), "--fuel needs a value: N", "--help")
         for command in COMMANDS:
             self.assert_refused(self.membrane(*command, "--never-heard-of=1", code=2),
                                 "unknown option --never-heard-of", "--help")

@@ -87,6 +87,15 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
   if (code == CLI::ExitCodes::ArgumentMismatch && message.contains("At Most"))
     message = "there are more arguments than " + message.substr(0, message.find(':')) + " accepts";
+  constexpr std::string_view kRequired = " required ",
+                             kMissing = " missing";  // "--fuel: 1 required N missing"
+  const size_t required = message.find(kRequired);
+  if (code == CLI::ExitCodes::ArgumentMismatch && required != std::string::npos &&
+      message.ends_with(kMissing)) {
+    const size_t type = required + kRequired.size();
+    message = message.substr(0, message.find(':')) +
+              " needs a value: " + message.substr(type, message.size() - kMissing.size() - type);
+  }
   const bool is_unknown = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
   if (const std::vector<std::string> unknown = command->remaining(); is_unknown && !unknown.empty()) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));

@@ -174,7 +174,8 @@ Status Session::Impl::start_program(const Turn& turn) {
 
 Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
   if (!body_->is_paused() || runs_)
-    return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Start one with exec()."});
+    return refusal({ErrorCode::kInvalidArgument, "no turn is paused",
+                    "Run code first: only a turn that was paused, or waits, goes on."});
   world().go_on();
   begin_part();
   return run_part([&](uint64_t fuel) {
@@ -184,7 +185,8 @@ Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
 
 Report Session::Impl::resume(std::vector<FunctionAnswer> answers) {
   if (!body_->is_paused() || !calls_)
-    return refusal({ErrorCode::kInvalidArgument, "no turn waits for a function", "Start one with exec()."});
+    return refusal(
+        {ErrorCode::kInvalidArgument, "no turn waits for a function", "Run code that calls one first."});
   if (!fill_in(*calls_, std::move(answers)))
     return refusal({ErrorCode::kInvalidArgument, "there are more answers than calls that wait", ""});
   return go_on(std::nullopt);
