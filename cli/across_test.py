@@ -19,7 +19,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from frozen_programs import ARGUMENT, FIELDS, PROGRAMS  # noqa: E402
+from frozen_programs import ARGUMENT, PARTS, PROGRAMS, TIERS, facts_of, fuel_of_part  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = [os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))]
@@ -27,9 +27,6 @@ AARCH64 = ROOT / "build" / "aarch64" / "membrane"
 EMULATED = ["qemu-aarch64", "-L", str(ROOT / "build" / "aarch64-sysroot"), str(AARCH64)]
 SKIPPED = 77
 SECONDS = 1200  # a process that needs more hangs
-TIERS = ("interpreter", "compiler", "auto")
-
-PARTS = 2  # a run is frozen before it begins, at a third, and at two
 
 
 def other_command():
@@ -64,11 +61,7 @@ class OnBoth(unittest.TestCase):
 @unittest.skipIf(NOTHING_THERE, NOTHING_THERE)
 class Across(OnBoth):
     def assert_same(self, end, whole):
-        for field in FIELDS:
-            self.assertEqual(end.get(field), whole.get(field), field)
-        # A thawed run has no text, so its locations are those of the binary.
-        self.assertEqual(*((report.get("error", {}).get("code"), report.get("error", {}).get("message"))
-                           for report in (end, whole)))
+        self.assertEqual(facts_of(end), facts_of(whole))
 
     def whole(self, name):
         """The report of the run that is never frozen, which is the same on both machines."""
@@ -83,7 +76,7 @@ class Across(OnBoth):
         for part in range(PARTS + 1):
             with self.subTest(program=name, tier=tier, part=part):
                 frozen = self.report(begins, "run", f"{name}.wat", ARGUMENT, "--tier", tier, "--snapshot", "f.snap",
-                                     "--freeze-after", whole["fuel_used"] * part // (PARTS + 1))
+                                     "--freeze-after", fuel_of_part(whole, part))
                 self.assertEqual(frozen["outcome"], "frozen", frozen)
                 self.assert_same(self.report(ends, "thaw", "f.snap", "--tier", tier), whole)
 
@@ -105,7 +98,7 @@ class Across(OnBoth):
                 for part in range(1, PARTS + 1):
                     machine = (HERE, THERE)[part % 2]
                     frozen = self.report(machine, *arguments, "--snapshot", "f.snap", "--freeze-after",
-                                         whole["fuel_used"] * part // (PARTS + 1))
+                                         fuel_of_part(whole, part))
                     self.assertEqual(frozen["outcome"], "frozen", frozen)
                     arguments = ["thaw", "f.snap"]
                 self.assert_same(self.report(HERE, *arguments), whole)

@@ -15,14 +15,12 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from frozen_programs import ARGUMENT, FIELDS, PROGRAMS  # noqa: E402
+from frozen_programs import ARGUMENT, PARTS, PROGRAMS, TIERS, facts_of, fuel_of_part  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 FOLDER = Path(__file__).resolve().parent / "frozen"
 REPORTS = FOLDER / "reports.json"
-TIERS = ("interpreter", "compiler", "auto")
-PARTS = 2  # a run is frozen before it begins, at a third of its fuel, and at two
 
 
 def report(*arguments):
@@ -30,12 +28,6 @@ def report(*arguments):
     if not done.stdout:
         raise AssertionError(f"{arguments}\n{done.stderr}")
     return json.loads(done.stdout)
-
-
-def facts_of(end):
-    """What a thawed run has in common with a whole one: not the locations, since it has no text."""
-    facts = {field: end.get(field) for field in FIELDS}
-    return facts | {field: end.get("error", {}).get(field) for field in ("code", "message")}
 
 
 def write():
@@ -50,7 +42,7 @@ def write():
             for part in range(PARTS + 1):
                 tier = TIERS[part % len(TIERS)]
                 report("run", path, ARGUMENT, "--tier", tier, "--snapshot", FOLDER / f"{name}.{part}.snap",
-                       "--freeze-after", whole["fuel_used"] * part // (PARTS + 1))
+                       "--freeze-after", fuel_of_part(whole, part))
     REPORTS.write_text(json.dumps(reports, indent=1) + "\n")
 
 

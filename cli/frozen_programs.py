@@ -2,7 +2,21 @@
 frozen."""
 
 ARGUMENT = 300
+TIERS = ("interpreter", "compiler", "auto")
+PARTS = 2  # a run is frozen before it begins, at a third of its fuel, and at two
 FIELDS = ("outcome", "results", "stdout", "fuel_used", "memory_peak_bytes", "host_calls")
+
+
+def fuel_of_part(whole, part):
+    """Where the run of this report is frozen, for parts 0 to PARTS."""
+    return whole["fuel_used"] * part // (PARTS + 1)
+
+
+def facts_of(end):
+    """What a thawed run has in common with a whole one. It has no text, so its locations are those of the binary."""
+    facts = {field: end.get(field) for field in FIELDS}
+    return facts | {field: end.get("error", {}).get(field) for field in ("code", "message")}
+
 
 # Each has run(n); its name says what it exercises.
 PROGRAMS = {
