@@ -48,7 +48,7 @@ Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions
   return made;
 }
 
-// "./repo", at /root/repo; "./repo:/work/repo".
+// "./repo", into the home of the guest's user; "./repo:/srv/repo".
 Status AgentComputer::read_copies() {
   for (const std::string& word : options_.copies) {
     const size_t colon = word.rfind(':');

@@ -86,20 +86,20 @@ class AgentTest(unittest.TestCase):
 
     def test_finds_the_failing_test_and_mends_it(self):
         result, observations = self.agent(
-            [("run_command", {"command": "git clone -q . /root/work && cd /root/work && git log --oneline"}),
-             ("run_command", {"command": "cd /root/work && python3 -m unittest 2>&1"}),
-             ("search", {"pattern": "def add", "path": "/root/work"}),
-             ("read_file", {"path": "/root/work/sums.py"}),
-             ("edit_file", {"path": "/root/work/sums.py", "old": "a - b", "new": "a + b"}),
-             ("run_command", {"command": "cd /root/work && python3 -m unittest 2>&1"}),
-             ("run_command", {"command": "cd /root/work && git diff"}),
+            [("run_command", {"command": "git clone -q . /root/clone && cd /root/clone && git log --oneline"}),
+             ("run_command", {"command": "cd /root/clone && python3 -m unittest 2>&1"}),
+             ("search", {"pattern": "def add", "path": "/root/clone"}),
+             ("read_file", {"path": "/root/clone/sums.py"}),
+             ("edit_file", {"path": "/root/clone/sums.py", "old": "a - b", "new": "a + b"}),
+             ("run_command", {"command": "cd /root/clone && python3 -m unittest 2>&1"}),
+             ("run_command", {"command": "cd /root/clone && git diff"}),
              ("submit", {"answer": "a + b, not a - b"})],
             "--copy", self.repo)
         self.assertEqual((result["stop"], result["answer"]), ("answered", "a + b, not a - b"), observations)
         self.assertIn("First", observations[0])
         self.assertIn("FAILED", observations[1])
         self.assertIn("exit code 1", observations[1])
-        self.assertIn("/root/work/sums.py:1:def add", observations[2])
+        self.assertIn("/root/clone/sums.py:1:def add", observations[2])
         self.assertIn("return a - b", observations[3])
         self.assertIn("at line 2", observations[4])
         self.assertIn("OK", observations[5])

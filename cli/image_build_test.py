@@ -74,9 +74,9 @@ class Instructions(BuildTest):
         self.assertEqual(self.run_image("stat", "-c", "%a %u %g", "/d/hello.txt"), "640 0 0\n")
 
     def test_the_configuration_is_what_run_begins_with(self):
-        self.build("FROM host\nENV A=1 B=\"two words\"\nWORKDIR /work/here\nUSER nobody\nENTRYPOINT [\"sh\", \"-c\"]\n"
+        self.build("FROM host\nENV A=1 B=\"two words\"\nWORKDIR /srv/here\nUSER nobody\nENTRYPOINT [\"sh\", \"-c\"]\n"
                    "CMD [\"echo $A $B; pwd; id -u\"]\nLABEL a=b\nEXPOSE 80 53/udp\n")
-        self.assertEqual(self.run_image(), "1 two words\n/work/here\n65534\n")
+        self.assertEqual(self.run_image(), "1 two words\n/srv/here\n65534\n")
         self.assertEqual(self.run_image("echo other"), "other\n")
         done = self.membrane("run", "--kind", "linux", "--image", "mine", "-q", "-e", "echo script")
         self.assertEqual(done.stdout, "script\n")

@@ -52,10 +52,10 @@ class ProgramsTest(unittest.TestCase):
     PLATFORM = PLATFORM
 
     def run_script(self, script, files=None, options=(), exit_code=0):
-        """A script of bash in /tmp/work, where the files are; what it prints, both streams together."""
+        """A script of bash in /tmp/programs, where the files are; what it prints, both streams together."""
         words = [MEMBRANE, "run", "--kind", "linux", "--image", IMAGE, "-q", "--wall", f"{ENDS_S}s", *options,
                  *(["--platform", self.PLATFORM] if self.PLATFORM else []), *[f"--env={each}" for each in ENVIRONMENT], "--",
-                 "bash", "-euc", "mkdir -p /tmp/work && cd /tmp/work && tar -x && exec 2>&1\n" + script]
+                 "bash", "-euc", "mkdir -p /tmp/programs && cd /tmp/programs && tar -x && exec 2>&1\n" + script]
         done = subprocess.run(words, input=pack(**(files or {})), capture_output=True, timeout=ENDS_S)
         output = done.stdout.decode(errors="replace")
         self.assertEqual(done.returncode, exit_code, output[-4000:] + done.stderr.decode(errors="replace")[-2000:])
@@ -132,9 +132,9 @@ python3 -m venv env; . env/bin/activate; python -m pip --version | cut -d' ' -f1
 python make_wheel.py fast cp311-cp311-linux_x86_64 1 fast/fast*.so; python make_wheel.py pure py3-none-any 2 pure/pure.py
 pip -q install --no-index *.whl; ls *.whl; cd /; python -c 'import fast, pure; print(fast.twice(pure.VALUE), pure.__file__)'
 pip list 2>/dev/null | grep -c -e fast -e pure; pip -q uninstall -y fast; python -c 'import fast' || echo gone
-cd /tmp/work; pip -q install --no-index --no-build-isolation ./fast 2>/dev/null; python -c 'import fast; print(fast.twice(4))'
+cd /tmp/programs; pip -q install --no-index --no-build-isolation ./fast 2>/dev/null; python -c 'import fast; print(fast.twice(4))'
 """, {"fast/setup.py": setup, "fast/fast.c": fast, "pure/pure.py": "VALUE = 21\n", "make_wheel.py": make_wheel})
-        self.assertIn("42 /tmp/work/env/lib", output)
+        self.assertIn("42 /tmp/programs/env/lib", output)
         self.assertIn("pure-2-py3-none-any.whl", output)
         self.assertRegex(output, r"fast-1-cp\d+-cp\d+-linux_x86_64.whl")
         self.assertTrue(output.endswith("gone\n8\n"), output)

@@ -482,13 +482,13 @@ class Mcp(LinuxTest):
     def test_programs_and_sessions(self):
         self.assertEqual(self.data("run_code", language="linux", code="uname -s; cat", stdin="given")["stdout"], "Linux\ngiven")
         session = self.data("create_session", language="linux")["session"]
-        self.data("run_in_session", session=session, code="mkdir /work; echo one > /work/a")
-        self.data("write_file", session=session, path="/work/b", content="two\n")
+        self.data("run_in_session", session=session, code="mkdir /shared; echo one > /shared/a")
+        self.data("write_file", session=session, path="/shared/b", content="two\n")
         fork = self.data("fork_session", session=session)["sessions"][0]["session"]
-        self.data("run_in_session", session=fork, code="echo three > /work/a")
-        self.assertEqual(self.data("read_file", session=fork, path="/work/a")["content"], "three\n")
-        self.assertEqual(self.data("run_in_session", session=session, code="cat /work/a /work/b")["stdout"], "one\ntwo\n")
-        self.assertIn("no such file", str(self.tool("read_file", session=session, path="/work/c")).lower())
+        self.data("run_in_session", session=fork, code="echo three > /shared/a")
+        self.assertEqual(self.data("read_file", session=fork, path="/shared/a")["content"], "three\n")
+        self.assertEqual(self.data("run_in_session", session=session, code="cat /shared/a /shared/b")["stdout"], "one\ntwo\n")
+        self.assertIn("no such file", str(self.tool("read_file", session=session, path="/shared/c")).lower())
         self.data("close_session", session=session)
 
     def test_a_fork_continues_with_the_processes(self):

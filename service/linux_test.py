@@ -270,12 +270,12 @@ class LinuxSandboxes(WithImage):
         ran = self.tool("run_code", language="linux:host", code="uname -s")
         self.assertEqual(ran["stdout"], "Linux\n", ran)
         session = self.tool("create_session", language="linux:host")["session"]
-        self.tool("run_in_session", session=session, code="mkdir -p /work; echo one > /work/a")
-        self.tool("write_file", session=session, path="/work/b", content="two\n")
+        self.tool("run_in_session", session=session, code="mkdir -p /shared; echo one > /shared/a")
+        self.tool("write_file", session=session, path="/shared/b", content="two\n")
         fork = self.tool("fork_session", session=session)["sessions"][0]["session"]
-        self.tool("run_in_session", session=fork, code="echo three > /work/a")
-        self.assertEqual(self.tool("read_file", session=fork, path="/work/a")["content"], "three\n")
-        self.assertEqual(self.tool("run_in_session", session=session, code="cat /work/a /work/b")["stdout"], "one\ntwo\n")
+        self.tool("run_in_session", session=fork, code="echo three > /shared/a")
+        self.assertEqual(self.tool("read_file", session=fork, path="/shared/a")["content"], "three\n")
+        self.assertEqual(self.tool("run_in_session", session=session, code="cat /shared/a /shared/b")["stdout"], "one\ntwo\n")
         self.tool("close_session", session=fork)
         self.tool("close_session", session=session)
 
