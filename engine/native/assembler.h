@@ -7,7 +7,7 @@
 //   Assembler a(buffer);
 //   a.op(Alu::kAdd, Width::k32, rax, rcx);
 //
-// The buffer grows as it is written: behind every instruction there is room for another of any
+// The buffer grows as it is written: after every instruction there is room for another of any
 // length. ensure() makes room for many at once; what is to be written need not be counted.
 //
 // Jumps have 32-bit displacements; a Patch names one that waits for its target.
@@ -107,7 +107,7 @@ class Mem {
   uint64_t bits_ = uint64_t{kNoReg} << 32;
 };
 
-// A displacement that waits for its target: the offset behind its four bytes.
+// A displacement that waits for its target: the offset after its four bytes.
 using Patch = uint32_t;
 
 // The vector instructions, one row each of vector_encodings.def. Those of a shift by a constant have names of
@@ -367,7 +367,6 @@ class Assembler {
   void push(Mem from) { rm(Width::k32, 0xFF, 6, from); }
   void int3() { Out(*this).u8(0xCC); }
   // Data between instructions.
-  void u32(uint32_t value) { Out(*this).u32(value); }
   void word(uint32_t value) { Out(*this).u32(value); }
   void bytes(const uint8_t* from, size_t count) {
     ensure(count + kSlack);
@@ -545,7 +544,7 @@ class Assembler {
       std::memcpy(at_, &code, 8);
       at_ += size;
     }
-    // The same behind a REX prefix, if one is needed. Neither is written byte by byte, nor asked for by a branch
+    // The same after a REX prefix, if one is needed. Neither is written byte by byte, nor asked for by a branch
     // that nobody could foretell.
     MEMBRANE_INLINE void put_behind_rex(uint64_t code, uint32_t size, bool wide, uint8_t reg, uint8_t rm,
                                         uint8_t index = 0, bool force = false) {

@@ -198,15 +198,11 @@ bool FunctionCompiler::move_arguments_at_once(size_t first) {
     if (in_slot(stack_[i])) return false;
   to = 0;
   for (size_t i = first; i < stack_.size(); to += slots_of(stack_[i++].bank)) {
-    a_.ensure(Assembler::kRoom);
-    Operand v = stack_[i];
+    const Operand& v = stack_[i];
     const bool stays =
         v.kind == Operand::Kind::kLocal && locals_[v.local()].slot == to &&
         (locals_[v.local()].pin == kUnpinned || !locals_.now().is_dirty(locals_[v.local()].pin));
-    if (stays) continue;
-    const bool lent = v.kind == Operand::Kind::kRegister;
-    store(v, to);
-    if (!lent) release(v);
+    if (!stays) store_copy(v, to);
   }
   return true;
 }

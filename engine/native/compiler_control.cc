@@ -64,13 +64,8 @@ void FunctionCompiler::move_values(const Label& label) {
     const uint32_t from = stack_[stack_.size() - label.branch_values].slot;
     return copy_slots(to, from, stack_.next_slot() - from);
   }
-  for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); to += slots_of(stack_[i++].bank)) {
-    a_.ensure(Assembler::kRoom);
-    Operand v = stack_[i];
-    const bool lent = v.kind == Operand::Kind::kRegister;
-    store(v, to);
-    if (!lent) release(v);
-  }
+  for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); to += slots_of(stack_[i++].bank))
+    store_copy(stack_[i], to);
 }
 
 // The frame's slots [from, from + count) to [to, to + count), upwards; `to` is not above `from`. After
@@ -199,8 +194,8 @@ void FunctionCompiler::branch_table(const Instruction& in) {
 void FunctionCompiler::write_return() {
   const auto& results = type_->results;
   if (results.size() == 1) {
-    Operand v = stack_.back();  // a copy: the way behind a br_if still has it
-    const bool lent = v.kind == Operand::Kind::kRegister;
+    Operand v = stack_.back();  // a copy: the way after a br_if still has it
+    const bool keeps_register = v.kind == Operand::Kind::kRegister;
     if (v.real()) {
       const Xmm x = real_of(v);
       settle_nan(v);
@@ -217,20 +212,15 @@ void FunctionCompiler::write_return() {
       }
       a_.mov_to_slot(at_slot(0), rax);
     }
-    if (!lent) release(v);
+    if (!keeps_register) release(v);
   } else if (results.size() > kFewValues) {
     settle_for_branch(walk_.function_label());
     const uint32_t from = stack_[stack_.size() - results.size()].slot;
     copy_slots(0, from, stack_.next_slot() - from);
   } else if (results.size() > 1) {
     // First all to their own slots: a parameter's slot may be both source and destination.
-    for (size_t i = stack_.size() - results.size(); i < stack_.size(); ++i) {
-      a_.ensure(Assembler::kRoom);
-      Operand v = stack_[i];
-      const bool lent = v.kind == Operand::Kind::kRegister;
-      store(v, v.slot);
-      if (!lent) release(v);
-    }
+    for (size_t i = stack_.size() - results.size(); i < stack_.size(); ++i)
+      store_copy(stack_[i], stack_[i].slot);
     const uint32_t from = stack_[stack_.size() - results.size()].slot;
     for (uint32_t i = 0; i < stack_.next_slot() - from; ++i) {
       a_.ensure(Assembler::kRoom);
@@ -359,7 +349,7 @@ void FunctionCompiler::join(Label& l, bool falls_in) {
     }
   }
   bind(l);
-  landings_.land(l.catches, a_.here(), l.pins.valid());  // what is caught for it goes on here, too
+  landings_.land(l.catches, a_.here(), l.pins.valid());  // what is caught for it continues here, too
   locals_.begin_at(l.pins);
 }
 

@@ -166,7 +166,7 @@ void FunctionCompiler::store(Operand& v, uint32_t to) {
     settle_nan(v);
     return store_slots(to, x, v.bank);
   }
-  if (v.kind == Operand::Kind::kConstant) {  // also of a float: it stays a constant for whoever has it
+  if (v.kind == Operand::Kind::kConstant) {  // also of a float: it stays a constant for its other holders
     const Reg r = alloc();
     a_.mov_imm_keeping_flags(r, v.constant);
     a_.mov_to_slot(at_slot(to), r);
@@ -174,6 +174,14 @@ void FunctionCompiler::store(Operand& v, uint32_t to) {
     return;
   }
   a_.mov_to_slot(at_slot(to), register_of(v));
+}
+
+// The same of an entry that stays as it is, also where it keeps a register.
+void FunctionCompiler::store_copy(Operand v, uint32_t to) {
+  a_.ensure(Assembler::kRoom);
+  const bool keeps_register = v.kind == Operand::Kind::kRegister;
+  store(v, to);
+  if (!keeps_register) release(v);
 }
 
 // Writes an entry of the stack to its own slot, and gives its register back.

@@ -209,6 +209,7 @@ class FunctionCompiler {
   void settle_nan(Operand& v);
 
   void store(Operand& v, uint32_t to);
+  void store_copy(Operand v, uint32_t to);
   void store_entry(Operand& v);
   void settle_from(size_t first);
 
@@ -357,8 +358,8 @@ class FunctionCompiler {
 
   void vector_operation(const VectorCode& row);
   void vector_unary(const VectorCode& row);
-  template <typename Operand>
-  void write_avx(const VectorCode& row, Xmm to, Xmm x, Operand y) {
+  template <typename Source>  // Xmm or Mem
+  void write_avx(const VectorCode& row, Xmm to, Xmm x, Source y) {
     if (row.constant < 0) a_.avx(row.avx, to, x, y);
     else a_.avx(row.avx, to, x, y, static_cast<uint8_t>(row.constant));
   }

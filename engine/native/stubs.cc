@@ -9,7 +9,7 @@ void Stubs::write_charges(Assembler& a) const {
     a.ensure(Assembler::kRoom);
     a.patch_here(behind);
     a.call(STATE(exit_fuel));
-    a.u32(behind - a.here());  // see Charge
+    a.word(behind - a.here());  // see Charge
   }
 }
 
