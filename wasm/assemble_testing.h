@@ -72,7 +72,7 @@ inline uint8_t type_byte(const std::string& word) {
   throw std::invalid_argument("no type: " + word);
 }
 
-// The numbers behind a mnemonic, as its immediates are written in the binary format.
+// The numbers after a mnemonic, as its immediates are written in the binary format.
 inline void append_immediates(Bytes& out, Opcode op, std::istringstream& words) {
   std::string word;
   const auto rest = [&](auto write) {

@@ -54,7 +54,7 @@ struct Instruction {
   static constexpr uint8_t kNoBytes[16] = {};
 };
 
-// In the first number of a memarg: behind it stands the index of a memory.
+// In the first number of a memarg: after it stands the index of a memory.
 inline constexpr uint32_t kMemArgHasMemory = 0x40;
 
 enum class BodyError : uint8_t {
@@ -79,7 +79,7 @@ namespace detail {
 struct ShortRow {
   Opcode op = Opcode::kCount;
   uint8_t size = 0;        // of opcode and immediates
-  uint8_t index_mask = 0;  // of the byte behind the opcode, when it is an index
+  uint8_t index_mask = 0;  // of the byte after the opcode, when it is an index
   // Of the instruction's first four bytes: those bits that are zero when it is short. Of an instruction that
   // never is, some that are not.
   uint32_t zeros = 0xFF;

@@ -29,7 +29,7 @@
 //   void end_segment(cost)     the cost of the open segment is known
 //   void begin_segment(offset) the next one begins, with the instruction at `offset`
 //   void prepare_own(in)       of an instruction with a segment of its own, before that begins
-//   void enter_segment()       code goes on into a segment that is about to begin
+//   void enter_segment()       code continues into a segment that is about to begin
 //   size_t height()            values on its operand stack
 //   uint32_t slot_at(i)        slot of the frame where value `i` is; the next free one if there are only `i`
 //   void settle()              puts every value into its slot

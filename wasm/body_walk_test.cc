@@ -201,7 +201,7 @@ TEST(BodyWalk, TheVisitorCanEndIt) {
   EXPECT_EQ(w.seen, "nop nop ");
 }
 
-// Whoever adds an instruction decides what it does to control.
+// Adding an instruction includes deciding what it does to control.
 TEST(BodyWalk, TheFlowColumnSaysWhatIsControl) {
   for (size_t i = 0; i < kOpcodeCount; ++i) {
     const OpcodeInfo& row = info(static_cast<Opcode>(i));

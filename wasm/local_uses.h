@@ -1,6 +1,6 @@
 // How a function body uses its locals, in loops and outside: what a compiler wants to know before it begins.
 //
-// It is told of the instructions in their order, by the validator while it is at them, or by look_at().
+// It takes the instructions in their order, from the validator while that reads them, or from look_at().
 //
 // Threads: belongs to one thread. Its memory is kept from one function to the next.
 #pragma once
@@ -33,7 +33,7 @@ class LocalUses {
   [[nodiscard]] const std::vector<uint32_t>& used() const { return used_; }
   // Uses of a local, eightfold for each loop around them, up to kMostWeight.
   [[nodiscard]] uint32_t weight(uint32_t local) const { return locals_[local].weight; }
-  // In the order of the code; an inner loop stands behind the outer one.
+  // In the order of the code; an inner loop stands after the outer one.
   [[nodiscard]] const std::vector<Loop>& loops() const { return loops_; }
   [[nodiscard]] const std::vector<Use>& uses() const { return uses_; }
 

@@ -71,7 +71,7 @@ struct Function {
   uint32_t import = kNotImported;  // into Module::imports
   uint32_t first_local_run = 0;    // into Module::local_runs
   uint32_t local_run_count = 0;
-  ByteRange code{};  // the expression behind the local declarations, with its final `end`
+  ByteRange code{};  // the expression after the local declarations, with its final `end`
 };
 
 struct Table {
@@ -122,7 +122,7 @@ struct DataSegment {
 
 struct CustomSection {
   std::string name;
-  ByteRange data;  // behind the name
+  ByteRange data;  // after the name
   uint8_t after_section =
       0;  // id of the section that it follows, 0 at the start (WAT's custom annotations and round trips)
 };

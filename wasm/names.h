@@ -12,7 +12,7 @@
 
 namespace membrane::wasm {
 
-// Reads the section's contents (behind the section's own name). A section that is malformed, or
+// Reads the section's contents (after the section's own name). A section that is malformed, or
 // whose maps are not in ascending order, gives no names at all: names are for people, and wrong
 // ones would mislead. Subsections that are unknown are passed over.
 Names decode_names(std::span<const uint8_t> contents);

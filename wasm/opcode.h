@@ -19,7 +19,7 @@ enum class Opcode : uint16_t {
 };
 inline constexpr size_t kOpcodeCount = static_cast<size_t>(Opcode::kCount);
 
-// The fields behind an opcode, in the binary format's order.
+// The fields after an opcode, in the binary format's order.
 enum class Immediate : uint8_t {
   kNone,
   kBlock,         // block type: s33
@@ -62,8 +62,8 @@ enum class Immediate : uint8_t {
 // What an instruction does to control: to labels, to whether what follows can be reached, and to the fuel segment
 // that it is in (docs/fuel.md). BodyWalk (body_walk.h) follows it.
 enum class Flow : uint8_t {
-  kStraight,  // nothing: the segment goes on
-  kOpens,     // opens a label; the segment goes on
+  kStraight,  // nothing: the segment continues
+  kOpens,     // opens a label; the segment continues
   kLoops,     // opens a label, and a segment begins at it
   kTests,     // opens a label; the segment ends, since the other arm may be next
   kElse,      // begins the other arm, and a segment

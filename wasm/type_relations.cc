@@ -116,7 +116,7 @@ void TypeRelations::append_key(std::vector<uint32_t>& key, uint32_t begin, uint3
 void TypeRelations::find_canonical() {
   const auto count = static_cast<uint32_t>(module_.types.size());
   canonical_.resize(count);
-  std::vector<uint32_t> keys;  // of the groups that are kept, one behind the other
+  std::vector<uint32_t> keys;  // of the groups that are kept, one after the other
   struct Group {
     size_t key_begin, key_end;
     uint32_t first;

@@ -45,7 +45,7 @@ struct ValidationInfo {
 };
 
 // Who wants to hear of each defined function as soon as it is found to be valid, in their order; what comes
-// behind it in the module may be invalid still. `notes` hold until the call is over.
+// after it in the module may be invalid still. `notes` hold until the call is over.
 using FunctionObserver =
     std::function<void(uint32_t index, const FunctionInfo& info, const BodyNotes& notes)>;
 
@@ -54,7 +54,7 @@ using FunctionObserver =
 std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text = {},
                                                    const FunctionObserver& observer = {});
 
-// The same in parts, for whoever validates functions as they are first called, or in parallel.
+// The same in parts, for a caller that validates functions as they are first called, or in parallel.
 class Validator {
  public:
   // `module` and `text` must outlive the validator.

@@ -920,7 +920,7 @@ bool CodeValidator::on_select_typed(const Instruction& in) {
 // -- variables
 
 // Large functions of few instructions would take long to lay out, so only the first locals have
-// their types in locals_; those behind are found among the runs.
+// their types in locals_; those after are found among the runs.
 bool CodeValidator::local_type(const Instruction& in, ValType& type) {
   if (in.index < locals_.size()) [[likely]] {
     type = locals_[in.index];
@@ -1205,7 +1205,7 @@ bool CodeValidator::fail_branch(const Instruction& in, const Frame& at, bool has
 
 bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
   const Types stack(floor_, static_cast<size_t>(before_ - floor_));
-  // Leftover values are told as such, when what is on top of them is right or nothing is wanted.
+  // Leftover values are reported as such, when what is on top of them is right or nothing is wanted.
   top_ = before_;
   if (!holds(at.results))
     return fail_stack(in, at.results, kResultTypeMismatch, describe_block(at) + " must end with");

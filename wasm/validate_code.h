@@ -105,7 +105,7 @@ class CodeValidator {
     uint32_t offset;      // of the block's own instruction
     uint32_t set_locals;  // of the locals that begin without a value: how many had one at the block's start
     Opcode op;            // kBlock (also for a whole body), kLoop, kIf, kElse or kTryTable
-    bool is_unreachable;  // behind an unconditional branch
+    bool is_unreachable;  // after an unconditional branch
     [[nodiscard]] Types label_types() const { return op == Opcode::kLoop ? params : results; }
   };
 
@@ -137,7 +137,7 @@ class CodeValidator {
   bool clause_fits(const Instruction& in, const CatchClause& clause);
   const FuncType* callee_type(const Instruction& in);
   const FuncType* indirect_type(const Instruction& in);
-  // `last` is what stands behind the arguments: an index, or kBottom for nothing.
+  // `last` is what stands after the arguments: an index, or kBottom for nothing.
   bool pop_arguments(const FuncType& type, ValType last, const Instruction& in);
   bool call_type(const FuncType* type, ValType last, const Instruction& in);
   bool tail_call_type(const FuncType* type, ValType last, const Instruction& in);

@@ -294,7 +294,7 @@ TEST(ValidateLimits, HoldNesting) {
 }
 
 TEST(ValidateLimits, HoldTheOperandStack) {
-  // A block of type 1 leaves a thousand values behind an unreachable.
+  // A block of type 1 leaves a thousand values after an unreachable.
   const auto with = [](size_t blocks) {
     return one_function(cat({repeated_code("block 1; unreachable; end", blocks), code("unreachable; end")}));
   };

@@ -39,7 +39,7 @@ struct Worker::Command {
 std::chrono::seconds time_for(Kind kind);
 // What a budget that is shared with others has left.
 SharedLeft left_of(const sandbox::RunOptions& options);
-// What the worker is told of the options.
+// What the worker learns of the options.
 GuestOptions guest_options(const sandbox::RunOptions& options);
 // The size limit for a worker's message about a guest of this policy.
 uint64_t most_bytes(const policy::Limits& limits);

@@ -1,4 +1,4 @@
-// What is true of a run or turn that began elsewhere and goes on in a worker: the calls that it made before, and what it used.
+// What is true of a run or turn that began elsewhere and continues in a worker: the calls that it made before, and what it used.
 // The supervisor decides both, also in bytes that a worker makes.
 //
 // Threads: pure functions.

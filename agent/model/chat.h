@@ -1,4 +1,4 @@
-// A conversation with a model, as values, and the interface of whoever answers it:
+// A conversation with a model, as values, and the interface of what answers it:
 // a server over HTTP (model_client.h) or a recording (transcript.h).
 //
 // Threads: values; a ChatModel says for itself.

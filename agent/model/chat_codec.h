@@ -7,7 +7,7 @@
 // arguments as an object instead of a string, content as an array of parts, missing
 // ids, missing usage, "reasoning" beside "reasoning_content".
 //
-// Limits: at most kMaxToolCalls calls; sizes are bounded by whoever feeds the bytes.
+// Limits: at most kMaxToolCalls calls; sizes are bounded by the caller that feeds the bytes.
 // Threads: a StreamDecoder serves one stream.
 #pragma once
 

@@ -2,13 +2,13 @@
 //
 // Invariants
 //  1. A function's code is made once from its validated body, at its first call, and is on
-//     one machine the same whoever makes it: a trap's place is found by making it again
+//     one machine the same each time it is made: a trap's place is found by making it again
 //     (translate.h).
 //  2. Operands are slots of the frame, 64 bits each: parameters, then locals, then the
 //     operand stack. i32 and f32 fill the low half; the high half is zero. A v128 fills two
 //     slots, lane 0 lowest, and is named by the first.
 //  3. Code is cut into segments. A segment begins with a header word that holds its
-//     cost; whoever enters it pays that first, whole, or pauses there.
+//     cost; what enters it pays that first, whole, or pauses there.
 //  4. local.get and constants of numbers make no code: their consumers name the local's
 //     slot, or carry the constant. What is pending that way is written to its own slot before
 //     control splits or joins, and before the local changes.
@@ -107,7 +107,7 @@ struct FunctionCode {
   std::atomic<const uint8_t*> native_code = nullptr;  // its machine code; null as long as it has none
   uint32_t frame_slots = 0;                           // of the whole frame
   uint32_t param_slots = 0;
-  uint32_t zero_slots = 0;  // locals behind the parameters
+  uint32_t zero_slots = 0;  // locals after the parameters
   uint32_t result_slots = 0;
   bool uses_vectors = false;  // of vectors: an instruction, a parameter, a result or a local
   uint32_t index = 0;         // in the module

@@ -730,7 +730,7 @@ void Translator::store(const Choice& choice, const Instruction& in) {
   may_trap(at);
 }
 
-// Word 1 has the result, the operands, and the lane behind them; a shuffle's lanes follow it.
+// Word 1 has the result, the operands, and the lane after them; a shuffle's lanes follow it.
 void Translator::vector(const Choice& choice, const Instruction& in) {
   static const bool has_pshufb = simd::has_pshufb();
   Entry entries[3];
@@ -1144,7 +1144,7 @@ void Translator::add_clause(const wasm::CatchClause& clause, Label& target) {
   if (target.kind != Label::Kind::kLoop) target.catches = number;
 }
 
-// The next word is the header of the segment behind the label's end.
+// The next word is the header of the segment after the label's end.
 void Translator::land_at_end(Label& label) {
   for (uint32_t at = label.catches; at != kNone;) {
     const uint32_t next = catches_.clauses[at].landing;
@@ -1185,7 +1185,7 @@ bool Translator::values_in_place(const Label& label) const {
 // Upwards: a value's slot is never below its destination, so that nothing is overwritten before it is read.
 void Translator::move_values(const Label& label) {
   uint32_t to = label.slot_height;
-  if (label.branch_values > kFewValues) {  // settled, by whoever branches
+  if (label.branch_values > kFewValues) {  // settled, by the branch
     const uint32_t from = stack_[stack_.size() - label.branch_values].slot;
     emit(Operation::kCopyMany);
     return emit_slots(to, from, top_slot() - from);

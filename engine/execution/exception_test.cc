@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Exceptions,
                          ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
                          [](const auto& tier) { return std::string(name_of(tier.param)); });
 
-// Compiled frames below whoever catches and above it, as deep as is asked; many times, with a sum that tells.
+// Compiled frames below the frame that catches and above it, as deep as is asked; many times, with a sum that shows it.
 constexpr std::string_view kThroughFrames = R"((module
   (tag $e (param i32 i64))
   (func $thrower (param i32) (throw $e (local.get 0) (i64.const 5)))

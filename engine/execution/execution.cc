@@ -42,7 +42,7 @@ struct GuestStack {
     }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
-    // Gives back those behind the first `kept` bytes.
+    // Gives back those after the first `kept` bytes.
     void keep(uint64_t kept) const {
       if (kept < bytes) madvise(begin + kept, bytes - kept, MADV_DONTNEED);
     }

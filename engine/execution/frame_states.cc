@@ -198,13 +198,13 @@ FrameState stand_interpreted(const FrameStop& stop, const RemadeStops& known, ui
   return s;
 }
 
-// `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands behind one, ends there.
+// `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands after one, ends there.
 FrameState stand_compiled(const FrameStop& stop, const RemadeStops& known, uint32_t pc,
                           const uint64_t* callee_fp, const native::NativeState& n) {
   FrameState s;
   s.function = stop.function;
   const native::Watch& watch = known.known.compiled.at({stop.function, pc});
-  s.is_left = watch.pc == 0;  // at no charge, and behind no call
+  s.is_left = watch.pc == 0;  // at no charge, and after no call
   s.code_offset = watch.behind_call ? watch.behind_offset : watch.code_offset;
   s.fp = watch.behind_call ? callee_fp - watch.frame_advance : callee_fp;
   for (const native::Location& l : watch.locations) {

@@ -91,7 +91,7 @@ TEST_F(Auto, SamplesWhatCompiledCodeCalls) {
   EXPECT_EQ(instance->compiled().function(0).crossings, 1u);
 }
 
-// The other way round: compiled code returns to a loop that is interpreted, which then goes on in compiled code.
+// The other way round: compiled code returns to a loop that is interpreted, which then continues in compiled code.
 TEST_F(Auto, GoesOnInCompiledCodeInALoopAroundIt) {
   const auto instance = instantiate(R"((module
     (func $inner (param $n i32) (loop $l

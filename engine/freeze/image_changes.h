@@ -8,7 +8,7 @@
 // The bytes are in docs/session-format.md. They have neither a checksum nor a version of their own, and do not say which
 // image they are of: that is for the caller (InstanceImage::identity()).
 //
-// Whoever reads trusts nothing: bytes that were cut, damaged or forged are refused, or are a state that the module's own
+// The reader trusts nothing: bytes that were cut, damaged or forged are refused, or are a state that the module's own
 // types allow. Nothing is allocated by what a count says, only by what is there: a few times the size of the bytes, and
 // the tables, which the limits bound.
 //

@@ -544,7 +544,7 @@ TEST_P(ImageInAFile, OneThatIsSealedIsCheckedAgainWhenItWasWrittenTo) {
   EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kInvalidInput);
 }
 
-// Behind right checksums, as nobody but the user can forge them: what is out of bounds is refused all the same.
+// With right checksums, as nobody but the user can forge them: what is out of bounds is refused all the same.
 TEST_P(ImageInAFile, OffsetsAndIndicesBeyondTheirBoundsAreRefused) {
   constexpr size_t kFileBytesAt = 120, kStateAt = 128, kFunctionsAt = 144, kCodeAt = 240;
   const auto forged = [&](size_t at, uint64_t value) {

@@ -107,7 +107,7 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
   return made;
 }
 
-// They go behind those that the store has already. False when there are too many.
+// They go after those that the store has already. False when there are too many.
 bool Snapshot::keep_objects(Instance& instance) const {
   Heap& heap = instance.heap();
   MemoryBudget* const budget = Machine::memory_budget(instance);
@@ -137,7 +137,7 @@ bool Snapshot::keep_objects(Instance& instance) const {
   return true;
 }
 
-// They go behind those that the store has already. False when there are too many.
+// They go after those that the store has already. False when there are too many.
 bool Snapshot::keep_exceptions(Instance& instance) const {
   Machine::first_exception(instance) = Machine::exceptions(instance).size();
   const uint64_t* slot = exception_slots_.data();
@@ -180,7 +180,7 @@ Status Snapshot::resume_in(Execution& run, Instance& instance) const {
   MEMBRANE_TRY(run.prepare(entry));
   MachineState& m = Machine::state(run);
   const Status put = m.state == RunState::kReady ? place_frames(run, instance) : too_deep();
-  // A run with half of its frames must not go on.
+  // A run with half of its frames must not continue.
   m.state = put ? RunState::kOutOfFuel : RunState::kFinished;
   Machine::owe(run, fuel_owed_);
   return put;
@@ -207,7 +207,7 @@ Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& in
   return s.resume_in(run, instance);
 }
 
-// Where in the code of their functions the frames go on, of those that are not known yet.
+// Where in the code of their functions the frames continue, of those that are not known yet.
 void Snapshot::find_headers(std::map<std::pair<const FunctionCode*, uint32_t>, Recorder>& headers) const {
   if (headers.size() > KnownPlaces::Parts::kMostPlaces) headers.clear();
   Remade<Recorder> places;
@@ -235,7 +235,7 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   auto& headers = known_ == nullptr ? own : known_->headers;
   find_headers(headers);
   uint64_t* caller_fp = fp;
-  const Word* at = kExitStub;  // where the frame below goes on
+  const Word* at = kExitStub;  // where the frame below continues
   auto reference = frame_references_.begin();
   for (size_t i = 0; i < frames_.size(); ++i) {
     const Frame& frame = frames_[i];

@@ -2,8 +2,8 @@
 // another kind of processor. The format: docs/snapshot-format.md.
 //
 // A run that is paused (out of fuel, interrupted, or not yet begun) stands at a safepoint:
-// at the head of a segment, or before or behind a call of the host. There its frames mean
-// the same whoever made them, so a snapshot holds no address and no machine code: functions
+// at the head of a segment, or before or after a call of the host. There its frames mean
+// the same in every tier, so a snapshot holds no address and no machine code: functions
 // are indices, places are offsets into their bodies, references are indices of functions, exceptions or objects.
 //
 // What is not in it: the host. A snapshot has a part that is the embedder's own; imports
@@ -57,7 +57,7 @@ class KnownPlaces {
   std::unique_ptr<Parts> parts_;
 };
 
-// The frames of such a run alone: of one whose instance is kept as an image (instance_image.h), and which goes on in
+// The frames of such a run alone: of one whose instance is kept as an image (instance_image.h), and which continues in
 // an instance of that image. `known` is of the same module. Errors: as freeze(); kUnsupported for a program with
 // structs, arrays or kept exceptions.
 Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, KnownPlaces& known);
@@ -153,7 +153,7 @@ class Snapshot {
   std::vector<uint32_t> exceptions_;  // the tag of each
   std::vector<uint64_t> exception_slots_;
   std::vector<ObjectState> objects_;
-  std::span<const uint8_t> object_fields_;  // of all, one behind the other
+  std::span<const uint8_t> object_fields_;  // of all, one after the other
   uint64_t heap_threshold_ = 0;
   uint32_t entry_ = 0;
   uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first

@@ -1,4 +1,4 @@
-// The envelope of a snapshot: its header, whose checksum is that of the body behind it, and the sections of the body.
+// The envelope of a snapshot: a header with the checksum of the body, and the sections of the body.
 // The format: docs/snapshot-format.md.
 //
 // Threads: any; nothing is shared.

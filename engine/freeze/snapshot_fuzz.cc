@@ -1,4 +1,4 @@
-// Arbitrary bytes as a snapshot, as they are and behind a header whose checksum holds: read, instantiated,
+// Arbitrary bytes as a snapshot, as they are and after a header whose checksum holds: read, instantiated,
 // resumed with little fuel in each tier, and frozen again. No crash, no hang, no leak.
 
 #include <cstring>

@@ -24,7 +24,7 @@ struct SnapshotReader : NumberReader {
 
   const wasm::Module* frozen = nullptr;  // the module that all of it is of
   wasm::TypeRelations* relations = nullptr;
-  // How many there are: but for the fields of objects, what refers to one comes behind them.
+  // How many there are. What refers to one comes after them, except the fields of objects.
   uint64_t exception_count = 0;
   uint64_t* most_exception = nullptr;  // where objects' fields note the last that they refer to
   const std::vector<Snapshot::ObjectState>* objects = nullptr;

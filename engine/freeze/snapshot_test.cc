@@ -233,7 +233,7 @@ TEST_P(Frozen, WhatAHostCallIsOwedIsPaidLater) {
     EXPECT_EQ(run_in_lives(kCallsHost, {Value::i32(4)}, step, host), whole) << step;
 }
 
-// A tail call leaves no frame to come back to: what is called gives its results to whoever called that frame.
+// A tail call leaves no frame to come back to: what is called gives its results to the caller of that frame.
 TEST_P(Frozen, InFrontOfATailCallOfTheHost) {
   const MakeHost host = [] { return charges(100); };
   for (const std::string_view call : {"return_call $f", "return_call_indirect (type $f)"})
@@ -282,7 +282,7 @@ TEST_P(Frozen, InFrontOfATailCallWithManyArguments) {
   for (const uint64_t step : {1, 30, 99}) EXPECT_EQ(run_in_lives(kMany, {Value::i32(9)}, step, host), whole);
 }
 
-// It is thawed, cannot be paid for again, and goes on where it is.
+// It is thawed, cannot be paid for again, and continues where it is.
 TEST_P(Frozen, ACallThatIsMadeAgainAfterThawingIsTheSame) {
   const MakeHost host = [] { return charges(100); };
   constexpr std::string_view kCall = "call_indirect (type $f) (local.get 0) (i64.const 7) (i32.const 0)))";

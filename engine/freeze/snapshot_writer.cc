@@ -230,7 +230,7 @@ void SnapshotWriter::memory(const Memory* m) {
     const std::vector<MemoryRange> parts = used_pages(*m);
     uint64_t bytes_wanted = 0;
     for (const auto& [offset, size] : parts) bytes_wanted += size + 2 * sizeof(uint64_t);
-    constexpr uint64_t kRest = 64u << 10;  // for the sections behind: memory is moved once, and not twice
+    constexpr uint64_t kRest = 64u << 10;  // for the sections that follow, so that memory is moved once
     out.reserve(out.size() + bytes_wanted + kRest);
     for (const auto& [offset, size] : parts) {
       u64(offset);
@@ -250,7 +250,7 @@ Status SnapshotWriter::tables() {
   return {};
 }
 
-// The values of those that may refer to objects are written: made again, they would be others.
+// Writes the values of those that may refer to objects: objects that were made again would be different ones.
 Status SnapshotWriter::segments() {
   const size_t at = begin(SnapshotSection::kSegments);
   const auto& segments = Machine::segments(instance);
@@ -306,7 +306,7 @@ Status SnapshotWriter::frames() {
     const FrameState& s = stands[i];
     const wasm::Standing* const standing =
         places.at(s.function->index, s.code_offset, i != 0 || host != nullptr);
-    if (standing == nullptr)  // code that cannot be reached has no types: so it is behind a tail call
+    if (standing == nullptr)  // unreachable code has no types, so the frame stands after a tail call
       return unsupported("the program waits in a tail call of the host", "Freeze it later.");
     MEMBRANE_TRY(frame(s, *standing));
     // The arguments of the host's function stand above the operands.

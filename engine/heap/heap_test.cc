@@ -116,7 +116,7 @@ TEST_P(HeapOf, CountsAsMemory) {
   EXPECT_GT(instance->memory_bytes(), wasm::kPageBytes + 60'000u);
 }
 
-// What is live is on the operand stacks of frames, behind values of other types, and in locals.
+// What is live is on the operand stacks of frames, after values of other types, and in locals.
 TEST_P(HeapOf, FindsReferencesInFrames) {
   const auto instance = make(R"((module
     (type $box (struct (field i64)))

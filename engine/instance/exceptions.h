@@ -70,7 +70,7 @@ class ExceptionArena {
   uint64_t* next_ = nullptr;                                 // in it
 };
 
-// What is thrown, on its way to whoever catches it.
+// What is thrown, on its way to the clause that catches it.
 struct Throwing {
   const TagInstance* tag = nullptr;
   const uint64_t* payload = nullptr;

@@ -51,7 +51,7 @@ class Instance {
   [[nodiscard]] uint64_t memory_bytes() const;  // the present size of all its memories, and of the heap
   [[nodiscard]] Heap& heap() const { return *heap_; }  // of its Store
   [[nodiscard]] bool limit_was_hit() const;            // a grow of a memory was refused by the owner's limit
-  void note_limit_was_hit();  // as if one had been: it goes on from where it was kept
+  void note_limit_was_hit();  // as if one had been: it continues from where it was kept
 
  private:
   friend class Store;

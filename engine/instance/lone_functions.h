@@ -26,7 +26,7 @@ class LoneFunctions {
 
   // No instance at all, but for its address: what the functions have for their instance.
   [[nodiscard]] Instance* home() const { return home_.get(); }
-  // Those that the module defines, one behind the other.
+  // Those that the module defines, one after the other.
   [[nodiscard]] FunctionInstance* functions() const { return functions_.get(); }
   void make(FunctionInstance& function);
 

@@ -26,11 +26,11 @@ struct NativeState;
 }
 
 enum class RunState : uint8_t {
-  kReady,        // resume() goes on
+  kReady,        // resume() continues
   kFinished,     // results() holds the values
   kTrapped,      // trap() says why
   kOutOfFuel,    // a pause: add_fuel() and resume()
-  kInterrupted,  // a pause: the poll function asked for it; resume() goes on
+  kInterrupted,  // a pause: the poll function asked for it; resume() continues
   kExited,       // a host function ended the program
 };
 

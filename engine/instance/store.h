@@ -53,7 +53,7 @@ struct InstanceStart {
   // It stands alone: of what it has, only functions that it exports are for others, and for the host alone. Then it
   // costs little to make, however many functions it has. Only for a module that imports nothing but functions.
   bool is_alone = false;
-  // So its own memories begin, and no segment is written: the caller goes on to fill the instance. Borrowed.
+  // So its own memories begin, and no segment is written: the caller fills the instance next. Borrowed.
   const std::vector<MemoryStart>* memories = nullptr;
   bool has_tables = true;  // with `memories`: false when the caller fills tables and segments altogether
 };

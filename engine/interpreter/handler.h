@@ -46,7 +46,7 @@
 #endif
 #define GO_TO(function) MUSTTAIL return function(PASS_REGISTERS(ip))
 
-// Goes on behind an operation of `words` words.
+// Continues after an operation of `words` words.
 #define NEXT(words) DISPATCH(ip + (words))
 
 // Pays for the segment whose header is at `at`, and runs it.
@@ -125,7 +125,7 @@ MEMBRANE_INLINE void stop(REGISTERS, RunState state) {
 // The kind of the trap is noted.
 MEMBRANE_INLINE void trapped(REGISTERS) { stop(PASS_REGISTERS(ip), RunState::kTrapped); }
 
-// The other side goes on: the state stays kReady.
+// The other side continues: the state stays kReady.
 MEMBRANE_INLINE void hand_over(REGISTERS, Where to) {
   save(PASS_REGISTERS(ip));
   Machine::state(*ex).where = to;

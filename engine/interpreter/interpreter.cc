@@ -40,7 +40,7 @@ uint64_t slice_of(Run& ex) {
 
 }  // namespace
 
-// ip is behind a header whose cost the slice did not cover.
+// ip is after a header whose cost the slice did not cover.
 HANDLER(refill) {
   const uint32_t cost = ip[-1].header.cost;
   fuel += cost;
@@ -73,7 +73,7 @@ HANDLER(kEnterNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeCall); }
 // The frame that returned left its results at fp.
 HANDLER(kReturnToNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeReturn); }
 
-// Where a run begins, and where it goes on that has paused at a header.
+// Where a run begins, and where it continues that has paused at a header.
 static HANDLER(begin) { ENTER(ip); }
 
 }  // namespace handlers

@@ -19,7 +19,7 @@ class GuestCode {
   GuestCode& operator=(const GuestCode&) = delete;
 
   // Called by the signal handler, for an access to `address` by the instruction that `context` (a ucontext_t) names.
-  // True: the access was the guest's, and the thread goes on as `context` now says. May also not return, but jump.
+  // True: the access was the guest's, and the thread continues as `context` now says. May also not return, but jump.
   // False, and nothing changed: it was not.
   virtual bool take_fault(const void* address, void* context) = 0;
 

@@ -49,7 +49,7 @@ uint64_t memory_in_use_bytes();
 class Memory {
  public:
   static constexpr uint64_t kRegionBytes = 8ull << 30;
-  static constexpr uint64_t kGuardBytes = 1ull << 16;  // behind the region: an access is up to 16 bytes wide
+  static constexpr uint64_t kGuardBytes = 1ull << 16;  // after the region: an access is up to 16 bytes wide
 
   // `limit_bytes` bounds growth on top of the type's own maximum, and so does `shared`, when it is given.
   // Errors: kExhausted when the beginning is beyond a limit or the ceiling, or no region can be had.
@@ -60,7 +60,7 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   [[nodiscard]] uint8_t* base() const { return base_; }
-  // Whether an address is in the region or behind it in the guard: no other memory's, and none of the host's data.
+  // Whether an address is in the region or after it in the guard: no other memory's, and none of the host's data.
   [[nodiscard]] bool reserves(const void* address) const {
     const auto* const at = static_cast<const uint8_t*>(address);
     return at >= base_ && at < base_ + kRegionBytes + kGuardBytes;

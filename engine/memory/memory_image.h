@@ -1,7 +1,7 @@
 // What many memories begin with: written once into a file without a name, and mapped copy-on-write into each, so
 // that beginning costs the pages that are changed and not those that are there.
 //
-// Ownership: shared by the memories that begin with it and by whoever makes them. Threads: any; it does not change,
+// Ownership: shared by the memories that begin with it and by their maker. Threads: any; it does not change,
 // but for what it learns.
 #pragma once
 
@@ -39,7 +39,7 @@ class MemoryImage {
   // Maps it at `base`, to be read and written.
   [[nodiscard]] bool map_at(uint8_t* base) const;
 
-  // The ranges that a memory had changed when it ended. The first that is told is kept, and the pages of other
+  // The ranges that a memory had changed when it ended. The first that is reported is kept, and the pages of other
   // memories are made at once when code begins to run, instead of one by one when they are changed.
   void learn(std::span<const MemoryRange> changed) const;
   [[nodiscard]] std::vector<MemoryRange> learned() const;

@@ -1,6 +1,6 @@
 // Which pages of this process are there, as the kernel tells (/proc/self/pagemap).
 //
-// Threads: any; what other threads do with the pages meanwhile may be told or not.
+// Threads: any; what other threads do with the pages meanwhile may be reported or not.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace membrane::engine {
 namespace {
 
-// Sixteen pages of a file, mapped privately, and behind them sixteen of none. Of each, page 2 was read, 3 and 4 were
+// Sixteen pages of a file, mapped privately, and after them sixteen of none. Of each, page 2 was read, 3 and 4 were
 // written, and 9 was both.
 class PageRuns : public ::testing::Test {
  protected:

@@ -36,7 +36,7 @@ class RegionPool {
  public:
   static RegionPool& instance();  // outlives every memory, also static ones
 
-  // A region that reads as the image, which may be 0, and zeros behind; or without an image: to be mapped.
+  // A region that reads as the image, which may be 0, and zeros after; or without an image: to be mapped.
   Region acquire(uint64_t image);
   // `image` is what the region is mapped from.
   void release(Region region, std::shared_ptr<const MemoryImage> image);

@@ -12,7 +12,7 @@ constexpr uint64_t kPage = 4096;
 
 bool is_zero(const uint8_t* page) { return page[0] == 0 && std::memcmp(page, page + 1, kPage - 1) == 0; }
 
-// One page more behind them.
+// One page more after them.
 void append(std::vector<MemoryRange>& ranges, uint64_t at) {
   if (!ranges.empty() && ranges.back().first + ranges.back().second == at) ranges.back().second += kPage;
   else ranges.emplace_back(at, kPage);

@@ -14,7 +14,7 @@ namespace membrane::engine {
 std::vector<MemoryRange> used_pages(const Memory& memory);
 
 // Runs of pages that are not as the image has them that the memory began with, nor zero where it has none. Nothing
-// when it cannot be told: there is no image, or the system does not say.
+// when that is unknown: there is no image, or the system does not say.
 std::optional<std::vector<MemoryRange>> changed_pages(const Memory& memory);
 
 }  // namespace membrane::engine

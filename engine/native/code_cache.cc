@@ -26,7 +26,7 @@ constexpr std::string_view kProcessor = "x86-64-v3";  // all that the compiler n
 constexpr std::string_view kEnding = ".code";
 constexpr uint64_t kAlignment = 65536;  // of the code in the file: a multiple of every page size
 
-// Behind it the functions' starts and indices and all frames, and at code_offset the code.
+// After it the functions' starts and indices and all frames, and at code_offset the code.
 struct Header {
   char magic[8];
   uint64_t checksum[2];  // XXH3, 128 bits, of all that follows

@@ -25,12 +25,12 @@ namespace membrane::engine::native {
 
 // What the validator found of a function's frame, in slots, and of what it uses: its code depends on it.
 struct FrameSlots {
-  uint32_t zero;          // locals behind the parameters
+  uint32_t zero;          // locals after the parameters
   uint32_t whole;         // with operands
   uint32_t uses_vectors;  // 1 when it does
 };
 
-// The code of a module's functions, one behind the other.
+// The code of a module's functions, one after the other.
 struct ModuleImage {
   CodeBlock block;
   MappedVector<uint32_t> starts;   // of functions, ascending

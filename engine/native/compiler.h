@@ -50,14 +50,14 @@ struct Watch {
 
   bool found = false;
   bool behind_call = false;
-  uint32_t behind_offset = 0;       // behind a call: of the next instruction
-  uint32_t frame_advance = 0;       // behind a call: slots from the frame to that of the callee
+  uint32_t behind_offset = 0;       // after a call: of the next instruction
+  uint32_t frame_advance = 0;       // after a call: slots from the frame to that of the callee
   uint32_t segment = 0;             // number of the segment it is in
-  uint32_t pc = 0;                  // of the charge, or behind the call
+  uint32_t pc = 0;                  // of the charge, or after the call
   uint32_t code_offset = 0;         // of the instruction; of a charge: of its segment's first
   uint32_t cost_to_here = 0;        // of the segment, up to and with the instruction
   uint32_t cost = 0;                // of the whole segment
-  std::vector<Location> locations;  // at a charge, or behind a call: what is not in its slot
+  std::vector<Location> locations;  // at a charge, or after a call: what is not in its slot
 };
 
 // What a batch fills in when all functions are there: 32 bits of the code.
@@ -67,7 +67,7 @@ struct BatchCall {
   enum class Wanted : uint8_t {
     kCode,
     kFrameBytes
-  } wanted = Wanted::kCode;  // relative to behind them; of its frame
+  } wanted = Wanted::kCode;  // from the end of the displacement; of its frame
 };
 
 class FunctionCompiler;  // function_compiler.h

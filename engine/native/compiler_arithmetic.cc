@@ -329,7 +329,7 @@ void FunctionCompiler::truncate_checked(bool from_f32, bool is_signed) {
   if (is_signed) a_.movsxd(check, r);
   else a_.mov(Width::k32, check, r);
   a_.op(Alu::kCmp, Width::k64, check, r);
-  // NaN is told from what is too large by comparing it with itself, off the hot path.
+  // A comparison with itself distinguishes NaN from what is too large, off the hot path.
   const Patch fine = a_.jcc(Cond::kE);
   a_.fcompare(kind_of(from_f32), x, x);
   trap_if(Cond::kP, TrapKind::kInvalidConversion);

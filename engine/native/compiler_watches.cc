@@ -54,7 +54,7 @@ void FunctionCompiler::note_locations(Watch& w) const {
         if (v.bank == Bank::kVector) high = constants_[v.constant].high;
         break;
       case Operand::Kind::kLocal:
-        l.kind = Location::Kind::kSlot;  // behind the pins: those are in their slots by then
+        l.kind = Location::Kind::kSlot;  // after the pins: those are in their slots by then
         l.value = locals_[v.local()].slot;
         high = l.value + 1;
         break;

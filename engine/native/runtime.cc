@@ -25,7 +25,7 @@ class RunningCode final : public GuestCode {
  public:
   explicit RunningCode(Run& run) : run_(run) {}
 
-  // Makes the thread leave compiled code, by registers that it goes on with.
+  // Makes the thread leave compiled code, by registers that it continues with.
   bool take_fault([[maybe_unused]] const void* address, [[maybe_unused]] void* context) override {
 #if MEMBRANE_GUARD_PAGES && defined(__x86_64__)
     greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -82,7 +82,7 @@ class Visit {
  private:
   [[nodiscard]] uint64_t* frame() const { return reinterpret_cast<uint64_t*>(n_.registers[rbp]); }
   void set_frame(uint64_t* fp) { n_.registers[rbp] = reinterpret_cast<uint64_t>(fp); }
-  // Of the frame whose return address rsp stands at; -1 behind the return of the outermost.
+  // Of the frame whose return address rsp stands at; -1 after the return of the outermost.
   [[nodiscard]] ptrdiff_t depth() const { return n_.top - n_.rsp; }
   // Whether the frame's caller is the interpreter, whose record it then has.
   [[nodiscard]] bool has_record() const {
@@ -149,7 +149,7 @@ void Visit::bind() {
 void Visit::enter_callee() {
   const size_t depth = static_cast<size_t>(m_.top - frames_);
   n_.rsp = n_.top - depth;
-  // Behind a tail call from a frame that compiled code has called, its return address stands there already.
+  // After a tail call from a frame that compiled code has called, its return address stands there already.
   if (m_.top->return_ip != kReturnToNativeStub) *n_.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
   set_frame(m_.fp);
   n_.pc = m_.top->function->native_code.load(std::memory_order_acquire);
@@ -185,7 +185,7 @@ void Visit::lend_slice() {
   m_.fuel_until_poll -= more;
 }
 
-// The interpreter goes on with its sample: otherwise functions that compiled code calls, each for a short while,
+// The interpreter continues with its sample: otherwise functions that compiled code calls, each for a short while,
 // would never be seen.
 void Visit::withhold_slice() {
   if (m_.sample_fuel == 0) m_.sample_fuel = kSampleFuel;
@@ -231,7 +231,7 @@ bool Visit::cover(uint64_t price, Charge charge) {
   return false;
 }
 
-// Goes on behind the call whose return address rsp stands at.
+// Continues after the call whose return address rsp stands at.
 void Visit::take_return_address() {
   n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
   ++n_.rsp;
@@ -265,7 +265,7 @@ void Visit::enter_interpreter(FrameRecord* record) {
   m_.where = Where::kInterpreter;
 }
 
-// A call is over: goes on behind it, with the first result where compiled code looks for it.
+// A call is over: continues after it, with the first result where compiled code looks for it.
 void Visit::return_to_caller(uint64_t* results) {
   take_return_address();
   n_.registers[rax] = results[0];
@@ -306,7 +306,7 @@ void Visit::call_instance(FunctionInstance& target) {
   enter_interpreter(crossing + 1);
 }
 
-// The frame becomes that of a function that compiled code cannot jump to. pc is behind the call that left.
+// The frame becomes that of a function that compiled code cannot jump to. pc is after the call that left.
 void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
   if (target.code == nullptr) return tail_call_host(target, arguments);
   const FunctionCode& callee = *target.code;
@@ -365,7 +365,7 @@ void Visit::returned() {
   const FunctionCode* const function = m_.top->function;
   if (!adds_up(*function)) return;
   // The first time the function is compiled for its next calls. A frame that still returns to the interpreter so
-  // often is in a loop, and goes on in compiled code itself.
+  // often is in a loop, and continues in compiled code itself.
   if (function->native_code.load(std::memory_order_acquire) != nullptr) m_.where = Where::kTierUp;
   else static_cast<void>(compile(*function));
 }

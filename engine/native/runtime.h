@@ -1,7 +1,7 @@
 // Compiled code in a module, and running it.
 //
 // A run goes back and forth between the interpreter and compiled code. Neither calls the
-// other: a tier whose run must go on in the other stops, says so in MachineState::where, and
+// other: a tier whose run must continue in the other stops, says so in MachineState::where, and
 // Execution::resume() starts the other. So a pause is possible anywhere, and no host
 // stack holds a part of the guest's.
 //
@@ -144,7 +144,7 @@ struct NativeStack {
 // are in their slots.
 void resume_at(Run& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
 
-// Goes on in compiled code until something stops it: a pause, the end, or the interpreter's turn.
+// Continues in compiled code until something stops it: a pause, the end, or the interpreter's turn.
 void run(Run& ex);
 
 // The interpreter stands at a segment's header: compiles its function, if it can be, and makes the frame one

@@ -49,7 +49,7 @@ class Segments {
  private:
   static constexpr Patch kNotCharged = UINT32_MAX;
   uint32_t number_ = 0;
-  Patch charge_ = kNotCharged;  // of the open segment: behind its constant
+  Patch charge_ = kNotCharged;  // of the open segment: after its constant
   bool keeps_costs_ = false;
   std::vector<uint32_t> costs_;
 };

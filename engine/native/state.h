@@ -41,12 +41,12 @@ enum class Exit : uint32_t {
   kHelper,    // pc points to a HelperCall
   kOverflow,  // the frame does not fit; rsp: the return address
   kFault,     // an access outside of the memory; pc is the instruction
-  kTrap,      // and kTrap + TrapKind: pc is behind the call that left
+  kTrap,      // and kTrap + TrapKind: pc is after the call that left
 };
 inline constexpr size_t kFrameRegister = 5, kResultRegister = 0;  // rbp and rax in `registers`
 inline constexpr size_t kTrapKinds = static_cast<size_t>(TrapKind::kHost);
 
-// What a helper is asked to do, in the code behind the exit. What it reads and writes is in slots.
+// What a helper is asked to do, in the code after the exit. What it reads and writes is in slots.
 struct HelperCall {
   uint16_t helper;  // a wasm::Opcode
   uint16_t slot;    // of the first operand, and of the result
@@ -55,7 +55,7 @@ struct HelperCall {
   uint32_t distance;  // back to the charge of the segment, in bytes from here
 };
 
-// The charge of a segment, as the compiler writes it and whoever answers its exit reads it again:
+// The charge of a segment, as the compiler writes it and as the answer to its exit reads it again:
 //
 //   49 81 EF cost         sub r15, cost        cost: 4 bytes
 //   0F 8C distance        jl stub              distance: 4 bytes

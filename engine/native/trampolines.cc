@@ -16,7 +16,7 @@ Mem saved(Reg r) { return {r14, static_cast<int32_t>(offsetof(NativeState, regis
 Mem saved_real(Xmm x) { return {r14, static_cast<int32_t>(offsetof(NativeState, reals) + size_t{16} * x)}; }
 constexpr Reg kCalleeSaved[] = {rbp, rbx, r12, r13, r14, r15};
 
-// Saves all registers, and returns to whoever called enter().
+// Saves all registers, and returns to the caller of enter().
 uint32_t write_save(Assembler& a) {
   a.ensure(1024);
   const uint32_t at = a.here();

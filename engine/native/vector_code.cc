@@ -403,7 +403,7 @@ bool find_blend(const Indices& indices, ShuffleCode& found) {
   found = {.avx = kVpblendw, .has_constant = true, .constant = from_y, .second_is_y = true};
   return true;
 }
-// Sixteen in a row of both operands, one behind the other; or round in one.
+// Sixteen in a row of both operands, one after the other; or round in one.
 bool find_rotation(const Indices& indices, ShuffleCode& found) {
   const uint8_t first = indices[0];
   bool of_both = true, of_one = true;

@@ -53,7 +53,7 @@ struct VectorCode {
   Form form = Form::kNone;
   Avx avx{};
   uint8_t operands = 0;   // where all are vectors
-  int16_t constant = -1;  // behind the instruction; -1 for none
+  int16_t constant = -1;  // after the instruction; -1 for none
   Lanes reads = Lanes::kNone, makes = Lanes::kNone;
   VectorSequence sequence = nullptr;
   uint8_t log2_bytes = 0;  // of a lane, or of what is read

@@ -60,7 +60,7 @@ class BodyGenerator {
   // -- instructions
   void instructions(uint32_t count);
   void instruction();
-  // Behind arithmetic on floats, whose NaNs differ between machines: makes them all one.
+  // After arithmetic on floats, whose NaNs differ between machines: makes them all one.
   void settle_nans(Opcode op);
   void vector_instruction(const Plain& entry);
   void plain_instruction(const Plain& entry);
@@ -100,7 +100,7 @@ class BodyGenerator {
 
   // -- exceptions
   void exception_instruction();
-  // Half of them under a condition: what stands behind is not reached else.
+  // Half of them under a condition: what stands after is not reached else.
   void throw_tag();
   void throw_ref();
   void open_condition();

@@ -51,7 +51,7 @@ TEST_P(Differential, GeneratedModulesAgreeWithTheReference) {
 TEST_P(Differential, SeedsThatOnceDiffered) {
   DifferentialCount count;
   for (const uint64_t seed :
-       {uint64_t{624'312},              // a call wrote behind the room that was looked for
+       {uint64_t{624'312},              // a call wrote past the room that was looked for
         uint64_t{357}, uint64_t{7350},  // a function that begins with a throw was frozen
         uint64_t{10'003'674},           // the reference took a vector's 64-bit address for one of 32 bits
         uint64_t{13'935}})              // and one that begins with an allocation
@@ -65,7 +65,7 @@ TEST_P(Differential, AModuleOfNoChoicesIsValidAndAgrees) {
   EXPECT_EQ(count.finished, 1u);
 }
 
-// A function is compiled with what the validator told, and again, to find a place in it, with what a look at it finds.
+// A function is compiled with what the validator noted, and again, to find a place in it, with what a look at it finds.
 TEST(LocalUses, AreTheSameFromTheValidatorAndFromALook) {
   size_t functions = 0, loops = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {

@@ -63,7 +63,7 @@ class Reference {
     uint64_t frames = 0, clauses = 0;  // left, and looked at
   };
   struct Label {
-    size_t target;  // the instruction where a branch to it goes on
+    size_t target;  // the instruction where a branch to it continues
     size_t height;  // of the operand stack below its values
     size_t arity;   // values that a branch carries
     bool is_loop;

@@ -261,7 +261,7 @@ void Runner::run_instance(const Command& command) {
   keep(command, command.name, instantiate(definition->second));
 }
 
-// The outcome of a module's instantiation; the commands behind it are about it.
+// The outcome of a module's instantiation; the commands after it are about it.
 void Runner::keep(const Command& command, const std::string& name, const Loaded& loaded) {
   current_ = loaded.instance;
   if (loaded.instance == nullptr) return fail(command, loaded.message);

@@ -46,7 +46,7 @@ class RunContext {
   // The same while code runs: the options' listener is called.
   [[nodiscard]] std::optional<Outcome> must_stop() const;
 
-  // Up to the limit of fuel, of which a run that goes on has used some.
+  // Up to the limit of fuel, of which a run that continues has used some.
   [[nodiscard]] uint64_t take_fuel(uint64_t used_before);
   void give_back_fuel(uint64_t fuel) { budget_->give_back(policy::Resource::kFuel, fuel); }
 

@@ -246,7 +246,7 @@ bool Lexer::skip_block_comment() {
   return false;
 }
 
-// Whether the run of characters that make one token goes on at at_.
+// Whether the run of characters that make one token continues at at_.
 bool Lexer::run_goes_on() const {
   if (at_ == text_.size()) return false;
   const char c = text_[at_];

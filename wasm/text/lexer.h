@@ -59,7 +59,7 @@ class Lexer {
 
   Token next();
 
-  // Why the last token was kError. After an error next() goes on behind the offending bytes.
+  // Why the last token was kError. After an error next() continues after the offending bytes.
   [[nodiscard]] Diagnostic error() const;
 
  private:
@@ -69,7 +69,7 @@ class Lexer {
   bool skip_block_comment();           // false and error_ when it does not end
   bool skip_line_comment();            // false and error_ on bad UTF-8
   std::optional<Token> scan_string();  // at_ stands on the quote; an error token when bad
-  bool scan_escape();                  // at_ stands behind the backslash
+  bool scan_escape();                  // at_ stands after the backslash
   Token scan_word(size_t begin);
   [[nodiscard]] bool run_goes_on() const;
 

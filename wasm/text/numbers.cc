@@ -106,7 +106,7 @@ Number<uint64_t> round_binary(uint64_t significand, int64_t exponent, bool stick
   return bits >= format.infinity() ? out_of_range() : number(bits);
 }
 
-// `digits` is everything behind "0x"; the grammar has been checked.
+// `digits` is everything after "0x"; the grammar has been checked.
 Number<uint64_t> parse_hex_float(std::string_view digits, const Format& format) {
   uint64_t significand = 0;
   int64_t exponent = 0;

@@ -157,7 +157,7 @@ void Parser::declare_field(uint32_t open) {
 void Parser::declare_import(uint32_t open) {
   note_definition(s_.tokens[open + 1], true);
   const uint32_t close = s_.tokens[open].partner;
-  const uint32_t inner = open + 4;  // behind `(import "module" "name"`
+  const uint32_t inner = open + 4;  // after `(import "module" "name"`
   Space space{};
   if (inner + 1 < close && s_.tokens[inner].kind == TokenKind::kOpen &&
       space_of(word(s_.tokens[inner + 1]), space))
@@ -189,7 +189,7 @@ void Parser::define_fields() {
     const uint32_t open = at_;
     if (peek().kind != TokenKind::kOpen) {
       unexpected("a module field such as (func …)");
-      return;  // without a form there is no next field to go on with
+      return;  // without a form there is no next field to continue with
     }
     const uint32_t close = peek().partner;
     if (define_field(open) && at_ != close)

@@ -31,7 +31,7 @@ void write_opcode(std::vector<uint8_t>& out, Opcode op) {
   }
 }
 
-// The instructions up to the token `stop`, and an `end` behind them.
+// The instructions up to the token `stop`, and an `end` after them.
 bool Parser::read_expression(uint32_t stop, ByteRange& out) {
   out.offset = static_cast<uint32_t>(module_.bytes.size());
   s_.frames.clear();
@@ -149,7 +149,7 @@ bool Parser::read_flat_else() {
   return true;
 }
 
-// The label behind `end` and `else` repeats that of the block, or is not there.
+// The label after `end` and `else` repeats that of the block, or is not there.
 bool Parser::check_end_label(const Frame& frame) {
   const Token at = peek();
   const std::string_view id = take_id();

@@ -71,7 +71,7 @@ bool Parser::define_import() {
   take_id();
   const auto import = static_cast<uint32_t>(module_.imports.size());
   uint32_t index = 0;
-  // What is imported takes its index also when its type cannot be read, so that those behind it are right.
+  // What is imported takes its index also when its type cannot be read, so that those after it are right.
   const auto append = [&](auto& space, auto item) {
     index = static_cast<uint32_t>(space.size());
     item.import = import;

@@ -1,5 +1,5 @@
-// What stands behind a mnemonic. A fault here never loses the place: it is reported, a zero
-// is written, and the sequence goes on.
+// What stands after a mnemonic. A fault here never loses the place: it is reported, a zero
+// is written, and the sequence continues.
 #include <bit>
 
 #include "base/leb128.h"
@@ -310,7 +310,7 @@ void Parser::read_call_indirect(std::vector<uint8_t>& out) {
   write_leb128(out, table);
 }
 
-// Goes on behind a type use that could not be read.
+// Continues after a type use that could not be read.
 void Parser::skip_type_use(uint32_t begin) {
   at_ = begin;
   while (at_form("type") || at_form("param") || at_form("result")) at_ = peek().partner + 1;

@@ -4,13 +4,13 @@
 //   parser_fields.cc        module fields
 //   parser_types.cc         value types, function types, type uses, limits
 //   parser_body.cc          instruction sequences: flat, folded, blocks
-//   parser_immediates.cc    what stands behind a mnemonic
+//   parser_immediates.cc    what stands after a mnemonic
 //   parser_errors.cc        findings and their repairs
 //
 // The text is lexed once into tokens with matched parentheses. The first pass reads only the
 // head of each field, to give every name its index and to read the explicit types; the
 // second pass reads the fields in full. A field's close is known from its open, so that the
-// parser goes on with the next field after an error.
+// parser continues with the next field after an error.
 //
 // Functions that return bool return false when the rest of the field (or of the form that
 // they name) cannot be read; the finding has then been reported. What can be mended without
@@ -152,7 +152,7 @@ class Parser {
   bool read_ref_form(ValType& out);
   bool read_heap_type(ValType& out);
   [[nodiscard]] bool at_ref_type() const;
-  bool read_limits(Limits& out);  // behind the address type
+  bool read_limits(Limits& out);  // after the address type
   bool read_table_type(TableType& out);
   bool read_global_type(GlobalType& out);
   bool read_u64(uint64_t& out, std::string_view what);

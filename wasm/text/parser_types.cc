@@ -178,7 +178,7 @@ bool Parser::read_params(bool binds_names, bool names_allowed) {
   return true;
 }
 
-// Params and results go to the scratch, behind what is there.
+// Params and results go to the scratch, after what is there.
 bool Parser::read_results() {
   while (at_form("result")) {
     at_ += 2;

@@ -165,7 +165,7 @@ class Printer {
     id(name);
   }
 
-  // " $name (;3;)" behind the keyword of a definition.
+  // " $name (;3;)" after the keyword of a definition.
   void definition(const PrintableNames& names, const std::vector<NameEntry>& all, uint32_t index) {
     const std::string_view name = names[index];
     if (!name.empty()) {
