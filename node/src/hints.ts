@@ -92,7 +92,7 @@ const ofSession: readonly (readonly [RegExp, string])[] = [
   [/Bring it by --with (\S+?),/g, "Give it to the session by policy: { packages: { javascript: ['$1'] } },"],
   [/, or run a command: membrane run --kind linux\b/g, ", or use a Linux sandbox of a service: Sandbox.create({ template: 'linux' })"],
   [/membrane doctor says more\. /g, ''],
-  [/\b(?:Begin|Start) one with exec\(\)\./g, 'session.start() begins a turn that waits when it calls a function that is answered later.'],
+  [/Run code that calls one first\./g, 'session.start() begins a turn that waits when it calls a function that is answered later.'],
   [/Give the bytes that keep\(\) made\./g, 'Give what dump() returned.'],
   [/\(accepted_missing_walls\)/g, '(acceptedMissingWalls)'],
   [/: membrane repl --lang js\b/g, ': session.run()'],

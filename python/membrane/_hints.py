@@ -85,7 +85,7 @@ _OF_SESSION = (
     ("Give another language its files when it is added: membrane languages add --file.", "Another language has the files that it was added with."),
     ("Give it the files when it is added: membrane languages add --file.", "It has the files that it was added with."),
     ("Give the bytes that keep() made.", "Give what dump() returned."),
-    *((f"{begin} one with exec().", "start() begins a turn that waits when it calls a function that is answered later.") for begin in ("Begin", "Start")),
+    ("Run code that calls one first.", "start() begins a turn that waits when it calls a function that is answered later."),
 )  # fmt: skip
 _ASKED = {"ai": "model=", "ask": "ask="}
 # Messages of the engine that have no hint, and the hint for this package.
