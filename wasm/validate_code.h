@@ -123,28 +123,10 @@ class CodeValidator {
   [[nodiscard]] bool is_plain_access(const Instruction& in, uint8_t limit) const {
     return in.index < plain_memories_ && in.align <= limit && in.mem_offset <= UINT32_MAX;
   }
-  bool check_immediate(const Instruction& in, uint8_t limit);
   bool addressed(const Instruction& in);
-  bool check_constant(const Instruction& in);
-  bool has_data_count(const Instruction& in);
-  bool else_fits(const Instruction& in);
 #define X(id, method) bool on_##method(const Instruction& in);
   MEMBRANE_SPECIAL_OPCODES(X)
 #undef X
-  bool push_frame(const Instruction& in);
-  bool nests_too_deep(const Instruction& in);  // true after having reported
-  bool clauses(const Instruction& in);
-  bool clause_fits(const Instruction& in, const CatchClause& clause);
-  const FuncType* callee_type(const Instruction& in);
-  const FuncType* indirect_type(const Instruction& in);
-  // `last` is what stands after the arguments: an index, or kBottom for nothing.
-  bool pop_arguments(const FuncType& type, ValType last, const Instruction& in);
-  bool call_type(const FuncType* type, ValType last, const Instruction& in);
-  bool tail_call_type(const FuncType* type, ValType last, const Instruction& in);
-  const FuncType* referenced_type(const Instruction& in);
-  [[nodiscard]] ValType address_of_table(uint32_t index) const {
-    return address_type(module_.tables[index].type.limits);
-  }
 
   // -- the operand stack
   Frame& frame() { return frames_.back(); }
@@ -181,8 +163,6 @@ class CodeValidator {
     return relations_.matches(actual, expected);
   }
   bool fit(Types actual, Types expected);
-  // A reference, of any type; kBottomRef for what is below unreachable code.
-  bool pop_ref(const Instruction& in, ValType& type);
   bool pop_all(Types types);
   [[nodiscard]] bool holds(Types types);  // whether pop_all would succeed; pops nothing
   [[nodiscard]] bool is_topped_by(Types types) const;
@@ -190,11 +170,49 @@ class CodeValidator {
   void clear_block();
   void mark_unreachable();
 
-  // -- look-ups; nullptr or false after having reported
-  bool local_type(const Instruction& in, ValType& type);
+  // What follows is grouped by file. Look-ups return null or false after having reported; tests named as questions report
+  // when the answer is no.
+
+  // -- validate_immediates.cc
+  bool check_immediate(const Instruction& in, uint8_t limit);
+  bool check_constant(const Instruction& in);
+  bool has_data_count(const Instruction& in);
+
+  // -- validate_control.cc
+  bool push_frame(const Instruction& in);
+  bool nests_too_deep(const Instruction& in);  // true after having reported
+  bool else_fits(const Instruction& in);
+  bool clauses(const Instruction& in);
+  bool clause_fits(const Instruction& in, const CatchClause& clause);
+  bool block_signature(const Instruction& in, BlockSignature& signature);
+  const Frame* label(const Instruction& in, uint32_t depth);
+  const FuncType* tag_type(const Instruction& in, uint32_t index);
+  const FuncType* function_type(const Instruction& in, uint32_t index);
+  const FuncType* callee_type(const Instruction& in);
+  const FuncType* indirect_type(const Instruction& in);
+  const FuncType* referenced_type(const Instruction& in);
+  // `last` is what stands after the arguments: an index, or kBottom for nothing.
+  bool pop_arguments(const FuncType& type, ValType last, const Instruction& in);
+  bool call_type(const FuncType* type, ValType last, const Instruction& in);
+  bool tail_call_type(const FuncType* type, ValType last, const Instruction& in);
+
+  // -- validate_variables.cc
+  bool prepare_locals(uint32_t index, FunctionInfo& info);
   bool known(const Instruction& in, ValType type);
+  bool local_type(const Instruction& in, ValType& type);
   bool has_value(const Instruction& in, ValType type);
+  void note_set(uint32_t local, ValType type);
+  void forget_set(uint32_t count);
+  const Global* global(const Instruction& in);
+  const Table* table(const Instruction& in, uint32_t index);
+  [[nodiscard]] ValType address_of_table(uint32_t index) const {
+    return address_type(module_.tables[index].type.limits);
+  }
+
   // -- validate_references.cc
+  // A reference, of any type; kBottomRef for what is below unreachable code.
+  bool pop_ref(const Instruction& in, ValType& type);
+  bool is_declared(uint32_t function);
   bool needs_kind(const Instruction& in, uint32_t type, TypeKind kind);
   const FieldType* struct_field(const Instruction& in);
   const FieldType* array_field(const Instruction& in, uint32_t type);
@@ -207,18 +225,8 @@ class CodeValidator {
   bool cast_target(const Instruction& in, ValType& target);
   bool fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found,
                   ValType expected);
-  void note_set(uint32_t local, ValType type);
-  void forget_set(uint32_t count);
-  const FuncType* function_type(const Instruction& in, uint32_t index);
-  const Frame* label(const Instruction& in, uint32_t depth);
-  const Table* table(const Instruction& in, uint32_t index);
-  const Global* global(const Instruction& in);
-  const FuncType* tag_type(const Instruction& in, uint32_t index);
-  bool is_declared(uint32_t function);
-  bool block_signature(const Instruction& in, BlockSignature& signature);
-  bool prepare_locals(uint32_t index, FunctionInfo& info);
 
-  // -- failures; always false
+  // -- validate_failures.cc; always false
   bool fail(const Instruction& in, Diagnostic d);
   bool fail_stack(const Instruction& in, Types expected, DiagnosticCode mismatch, std::string_view taker);
   bool fail_operands(const Instruction& in, Types expected);
