@@ -144,6 +144,21 @@ class BodyReader {
   // Bytes from the start of the code to the next instruction (or to the error).
   [[nodiscard]] uint32_t offset() const { return static_cast<uint32_t>(at_ - begin_); }
 
+  // -- for a consumer that decodes some instructions by itself
+  // The bytes from the next one on.
+  [[nodiscard]] std::span<const uint8_t> rest() const { return {at_, end_}; }
+  void skip_to(const uint8_t* next) { at_ = next; }
+  // The next one, of which the consumer knows what it is: a block without a type, or with an index or nothing.
+  const Instruction& take(Opcode op, uint32_t size, uint32_t index) {
+    instruction_.op = op;
+    instruction_.offset = offset();
+    instruction_.size = size;
+    instruction_.index = index;
+    instruction_.block = {};
+    at_ += size;
+    return instruction_;
+  }
+
  private:
   static constexpr ptrdiff_t kShortBytes = 4;  // that are read at once
   bool next_long();

@@ -30,18 +30,13 @@ class DecodedBody {
   }
   void add(const Instruction& in) {
     if (next_ == end_) [[unlikely]]
-      if (!grow()) return;
+      grow();
     const Form form = kForms[static_cast<size_t>(in.op)];
     const bool has_type = form == Form::kBlock && in.block.kind != BlockType::Kind::kEmpty;
     const uint64_t immediate = form == Form::kAccess ? in.mem_offset : in.value;
     *next_++ = {in.op, static_cast<uint8_t>(in.size), form != Form::kOther && !has_type, in.index, immediate};
   }
 
-  // Whether all instructions of the body are there.
-  [[nodiscard]] bool is_whole() const { return is_whole_; }
-
- private:
-  friend class DecodedReader;
   struct Entry {
     Opcode op;
     uint8_t size;   // in bytes
@@ -50,20 +45,33 @@ class DecodedBody {
     uint64_t value;  // or the offset of a memory access
   };
   static_assert(sizeof(Entry) == 16);
+  // For a caller that writes entries by itself: where the next ones go, and where it stopped. It may be empty; then add()
+  // makes room.
+  [[nodiscard]] std::span<Entry> room() { return {next_, end_}; }
+  void skip_to(Entry* next) { next_ = next; }
+
+  // Whether all instructions of the body are there.
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
+
+ private:
+  friend class DecodedReader;
   // What of an instruction an entry holds: not all, an index or a number, a block without a type, an access of memory.
   enum class Form : uint8_t { kOther, kPlain, kBlock, kAccess };
   static consteval Form form_of(Immediate immediate);
   static consteval std::array<Form, kOpcodeCount> all_forms();
   static const std::array<Form, kOpcodeCount> kForms;
 
-  [[gnu::noinline]] bool grow() {
+  // Of a body that is too long, the entries are written over: nobody reads them.
+  [[gnu::noinline]] void grow() {
     const size_t size = entries_.size();
-    is_whole_ = is_whole_ && size < kMostInstructions;
-    if (!is_whole_) return false;
+    if (size == kMostInstructions) {
+      is_whole_ = false;
+      next_ = entries_.data();
+      return;
+    }
     entries_.resize(std::clamp<size_t>(2 * size, 256, kMostInstructions));
     next_ = entries_.data() + size;
     end_ = entries_.data() + entries_.size();
-    return true;
   }
 
   std::vector<Entry> entries_;

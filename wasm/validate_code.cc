@@ -8,101 +8,20 @@
 #include "base/stop_scope.h"
 #include "wasm/explain.h"
 #include "wasm/limits.h"
+#include "wasm/validation_rules.h"
 
 namespace membrane::wasm {
 namespace {
 
 using enum DiagnosticCode;
 
-// -- the opcode table, digested
+using Kind = Rule::Kind;
 
-enum class Kind : uint8_t {
-  kPlain,    // only its signature matters
-  kChecked,  // and its immediate must be checked
-  kSpecial,  // has a method of its own
-};
-
-struct Rule {
-  Kind kind = Kind::kPlain;
-  uint8_t operand_count = 0;
-  std::array<ValType, 4> operands{};  // three at most
-  ValType result = ValType::kBottom;  // kBottom: none
-  uint8_t limit = 0;                  // of the immediate: log2 alignment, or number of lanes
-  bool is_simd = false;
-  bool is_narrow = false;  // plain, and none of the types is v128
-  bool is_access = false;  // loads from memory, or stores there
-};
-
-// The types from `at` on are the operands of the rule. All are compared that there may be: how many there are cannot be
-// predicted. One by one, as they were written: a wider read would wait for the writes.
-bool are_operands(const ValType* at, const Rule& rule) {
-  static constexpr size_t kMost = 3;
-  static constexpr uint32_t kMasks[kMost + 1][kMost] = {
-      {0, 0, 0}, {UINT32_MAX, 0, 0}, {UINT32_MAX, UINT32_MAX, 0}, {UINT32_MAX, UINT32_MAX, UINT32_MAX}};
-  uint32_t difference = 0;
-  for (size_t i = 0; i < kMost; ++i)
-    difference |= (static_cast<uint32_t>(at[i]) ^ static_cast<uint32_t>(rule.operands[i])) &
-                  kMasks[rule.operand_count][i];
-  return difference == 0;
-}
-
-consteval ValType type_of_letter(char letter) {
-  switch (letter) {
-    case 'i': return ValType::kI32;
-    case 'I': return ValType::kI64;
-    case 'f': return ValType::kF32;
-    case 'F': return ValType::kF64;
-    case 'v': return ValType::kV128;
-  }
-  throw "a signature has a letter that is no type";
-}
-
-consteval bool needs_check(Immediate immediate) {
-  switch (immediate) {
-    case Immediate::kNone:
-    case Immediate::kV128:
-    case Immediate::kI32:
-    case Immediate::kI64:
-    case Immediate::kF32:
-    case Immediate::kF64: return false;
-    default: return true;
-  }
-}
-
-// "i8x16.extract_lane_s" has 16.
-consteval uint8_t lanes_of(std::string_view mnemonic) {
-  const size_t x = mnemonic.find('x');
-  uint8_t lanes = 0;
-  for (size_t i = x + 1; mnemonic[i] != '.'; ++i)
-    lanes = static_cast<uint8_t>(lanes * 10 + (mnemonic[i] - '0'));
-  return lanes;
-}
-
-consteval Rule rule_of(const OpcodeInfo& row) {
-  Rule rule;
-  rule.is_simd = row.prefix == 0xFD;
-  rule.limit = row.immediate == Immediate::kLane ? lanes_of(row.text) : row.align;
-  if (row.signature == "*") {
-    rule.kind = Kind::kSpecial;
-    return rule;
-  }
-  rule.kind = needs_check(row.immediate) ? Kind::kChecked : Kind::kPlain;
-  rule.is_access = row.immediate == Immediate::kMem;
-  size_t i = 0;
-  for (; row.signature[i] != ':'; ++i) rule.operands[rule.operand_count++] = type_of_letter(row.signature[i]);
-  if (++i < row.signature.size()) rule.result = type_of_letter(row.signature[i++]);
-  if (i != row.signature.size()) throw "a signature has more than one result";
-  rule.is_narrow = rule.result != ValType::kV128;
-  for (const ValType operand : rule.operands) rule.is_narrow &= operand != ValType::kV128;
-  return rule;
-}
-
-consteval std::array<Rule, kOpcodeCount> all_rules() {
+constexpr std::array<Rule, kOpcodeCount> kRules = [] consteval {
   std::array<Rule, kOpcodeCount> rules;
   for (size_t i = 0; i < kOpcodeCount; ++i) rules[i] = rule_of(info(static_cast<Opcode>(i)));
   return rules;
-}
-constexpr std::array<Rule, kOpcodeCount> kRules = all_rules();
+}();
 
 // Every "*" of the table has a method, and nothing else has.
 consteval bool specials_match_table() {
@@ -124,7 +43,7 @@ CodeValidator::CodeValidator(const Module& module, Report& report)
   const auto is_wide = [](const auto& space) { return space.type.limits.is_64; };
   has_wide_addresses_ =
       std::ranges::any_of(module.memories, is_wide) || std::ranges::any_of(module.tables, is_wide);
-  plain_memories_ = has_wide_addresses_ ? 0 : static_cast<uint32_t>(module.memories.size());
+  has_plain_memory_ = !has_wide_addresses_ && !module.memories.empty();
 }
 
 // -- the walk
@@ -243,20 +162,14 @@ void CodeValidator::begin(ByteRange code, Types results) {
   max_nesting_ = 1;
 }
 
-// Whether it is a local.set or local.tee of a value that is just of the local's type, as nearly always; then it is done.
-inline bool CodeValidator::sets_local(const Instruction& in) {
-  if (in.op != Opcode::kLocalSet && in.op != Opcode::kLocalTee) return false;
-  if (in.index >= direct_locals_ || top_ == floor_ || top_[-1] != locals_[in.index]) return false;
-  if (uses_ != nullptr) uses_->assign(in.index);
-  if (in.op == Opcode::kLocalTee) return true;
-  wide_ -= *--top_ == ValType::kV128;
-  return true;
-}
-
 template <CodeValidator::Walk kWalk>
 bool CodeValidator::walk(ByteRange code) {
   BodyReader reader(module_.view(code));
-  while (reader.next()) {
+  while (true) {
+    if constexpr (kWalk == Walk::kFunction)
+      if (const Taken taken = take_short(reader); taken != Taken::kSome)
+        return taken == Taken::kAll && finish(reader);
+    if (!reader.next()) break;
     const Instruction& in = reader.instruction();
     if constexpr (kWalk == Walk::kStanding)
       if (!stand_at(in)) return false;
@@ -269,31 +182,17 @@ bool CodeValidator::walk(ByteRange code) {
     if constexpr (kWalk == Walk::kConstant)
       if (!check_constant(in)) return false;
     uses_simd_ |= rule.is_simd;
-    if (in.op == Opcode::kLocalGet && in.index < direct_locals_) {  // the most frequent of all
-      push(locals_[in.index]);
-      if (uses_ != nullptr) uses_->read(in.index);
-      continue;
-    }
-    if (sets_local(in)) continue;
     if (rule.kind == Kind::kSpecial) {
       if (!special(in)) return false;
       if (frames_.empty()) return finish(reader);
       continue;
     }
-    if (rule.kind == Kind::kChecked && !(rule.is_access && is_plain_access(in, rule.limit))) {
+    if (rule.kind == Kind::kChecked) {
       if (!check_immediate(in, rule.limit)) return false;
       if (has_wide_addresses_) [[unlikely]] {
         if (!addressed(in)) return false;
         continue;
       }
-    }
-    if (rule.is_narrow && top_ - floor_ >= rule.operand_count &&
-        are_operands(top_ - rule.operand_count, rule)) [[likely]] {
-      ValType* const first = top_ - rule.operand_count;
-      *first = rule.result;
-      top_ = first + (rule.result != ValType::kBottom);
-      note_height();
-      continue;
     }
     for (size_t i = rule.operand_count; i-- > 0;)
       if (!pop(rule.operands[i])) [[unlikely]]
@@ -406,7 +305,7 @@ bool CodeValidator::reserve(size_t values) {
                      .message = "the operand stack grows too high",
                      .expected = "at most " + std::to_string(kMaxOperandStack) + " values"});
   const size_t grown = std::min<size_t>(std::max(capacity * 2, size + values), kMaxOperandStack);
-  auto stack = std::make_unique_for_overwrite<ValType[]>(grown + kReadBehind);
+  auto stack = std::make_unique_for_overwrite<ValType[]>(grown);
   std::copy_n(base_, capacity, stack.get());
   floor_ = stack.get() + (floor_ - base_);
   before_ = stack.get() + (before_ - base_);

@@ -115,14 +115,9 @@ class CodeValidator {
   template <Walk kWalk>
   bool walk(ByteRange code);
   bool stand_at(const Instruction& in);
-  bool sets_local(const Instruction& in);
   bool finish(const BodyReader& reader);
   bool fail_malformed(const BodyReader& reader);
   bool special(const Instruction& in);
-  // Nearly every access of memory. Of the others, check_immediate() has the reason.
-  [[nodiscard]] bool is_plain_access(const Instruction& in, uint8_t limit) const {
-    return in.index < plain_memories_ && in.align <= limit && in.mem_offset <= UINT32_MAX;
-  }
   bool addressed(const Instruction& in);
 #define X(id, method) bool on_##method(const Instruction& in);
   MEMBRANE_SPECIAL_OPCODES(X)
@@ -169,6 +164,14 @@ class CodeValidator {
   bool reserve(size_t values);
   void clear_block();
   void mark_unreachable();
+
+  // -- validate_short.cc
+  template <bool kNotes>
+  class ShortRun;
+  enum class Taken : uint8_t { kSome, kAll, kFailed };
+  // Takes the next instructions of a function, as long as they are short, frequent and right. The caller takes the one after
+  // them, if it is not all, and reports what is wrong.
+  Taken take_short(BodyReader& reader);
 
   // What follows is grouped by file. Look-ups return null or false after having reported; tests named as questions report
   // when the answer is no.
@@ -241,14 +244,13 @@ class CodeValidator {
   Report& report_;
   TypeRelations relations_;
   bool has_wide_addresses_ = false;  // a memory or table with 64-bit addresses
-  uint32_t plain_memories_ = 0;      // so many from the first on, unless has_wide_addresses_
+  bool has_plain_memory_ = false;    // there is a memory, and no wide address
   uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
   InlineVector<Frame, 12> frames_;
-  std::vector<bool> seen_labels_;           // of a br_table, by depth
-  static constexpr size_t kReadBehind = 4;  // of the stack: values that are looked at together
+  std::vector<bool> seen_labels_;  // of a br_table, by depth
   static constexpr size_t kInlineValues = 128;
-  ValType inline_stack_[kInlineValues + kReadBehind];
+  ValType inline_stack_[kInlineValues];
   std::unique_ptr<ValType[]> heap_stack_;
   ValType* base_ = inline_stack_;
   ValType* top_ = base_;
