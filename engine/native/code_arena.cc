@@ -20,7 +20,8 @@ namespace {
 
 constexpr size_t kArenaBytes = 1ull << 30;  // of addresses; pages are taken as they are written
 constexpr size_t kGranule = 64;             // a cache line: functions begin at its start
-constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least so much go back to the system
+constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least so much go back to the system,
+constexpr size_t kWarmBytes = 16 << 20;     // but for the first pages: the next module finds them there
 constexpr size_t kHugePageBytes = 2 << 20;  // code that takes several is worth them
 constexpr size_t kAheadBytes = 128 << 10;   // pages are asked for by so many, where much will be written
 constexpr uint8_t kTrap = 0xCC;             // int3: what still jumped to free code would stop
@@ -212,8 +213,14 @@ class Arena {
     free_.emplace(at, bytes);
   }
 
-  // The pages of a large range go back to the system; a small one is kept for the next module.
+  // The pages of a large range go back to the system; a small one is kept for the next module, as are the first pages.
   void clear(size_t at, size_t bytes) {
+    if (at < kWarmBytes) {
+      const size_t warm = std::min(bytes, kWarmBytes - at);
+      std::memset(writable_ + at, kTrap, warm);
+      at += warm;
+      bytes -= warm;
+    }
     if (bytes >= kReturnedBytes) {
       const size_t page = system_page_bytes();
       const size_t first = (at + page - 1) & ~(page - 1), last = (at + bytes) & ~(page - 1);

@@ -71,6 +71,33 @@ TEST_F(CodeArena, RunsWhatWasPublished) {
   EXPECT_TRUE(is_trapped(block.code() + 6, 58));
 }
 
+// How many pages are there of so many bytes from the page of `at` on.
+size_t resident_pages(const uint8_t* at, size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  at -= reinterpret_cast<uintptr_t>(at) % page;
+  std::vector<unsigned char> are_there(bytes / page);
+  EXPECT_EQ(mincore(const_cast<uint8_t*>(at), bytes, are_there.data()), 0);
+  return static_cast<size_t>(
+      std::ranges::count_if(are_there, [](unsigned char it) { return (it & 1) != 0; }));
+}
+
+TEST_F(CodeArena, KeepsItsFirstPagesForTheNextModule) {
+  constexpr size_t kMegabyte = 1u << 20, kCode = 32 * kMegabyte, kWarm = 16 * kMegabyte;
+  const uint8_t* begin = nullptr;
+  {
+    const CodeBlock block = filled(kCode);
+    begin = block.code();
+    ASSERT_NE(begin, nullptr);
+  }
+  size_t before = 0;  // in the arena, give or take a megabyte
+  while (in_arena(begin - before - kMegabyte)) before += kMegabyte;
+  const size_t warm = kWarm - std::min(kWarm, before + kMegabyte), cold = kCode - kWarm - 2 * kMegabyte;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(resident_pages(begin, warm), warm / page);
+  EXPECT_EQ(resident_pages(begin + kCode - cold - kMegabyte, cold), 0u);
+  EXPECT_TRUE(is_trapped(begin, warm));
+}
+
 TEST_F(CodeArena, KnowsItsOwnAddresses) {
   const CodeBlock block = publish(answer(1));
   ASSERT_NE(block.code(), nullptr);
