@@ -1,7 +1,8 @@
 // Walks the instructions of a function body or of a constant expression.
 //
-// BodyReader is the one decoder of instructions; the validator, the printer and
-// BodyWalk (body_walk.h) are its consumers. It is checked: on malformed bytes
+// BodyReader decodes every instruction; the validator, the printer and BodyWalk
+// (body_walk.h) are its consumers. (The validator decodes the most frequent short
+// ones itself: validate_short.cc.) It is checked: on malformed bytes
 // it stops with an error and its offset, and never reads past `code`.
 //
 //   BodyReader reader(code);
