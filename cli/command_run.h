@@ -1,5 +1,5 @@
 // Shared by the files of membrane run and membrane thaw: command_run.cc has the options and the modules of the
-// engine, command_run_SUBJECT.cc the rest.
+// engine, command_run_*.cc the rest.
 //
 // Threads: one at a time.
 #pragma once

@@ -1,6 +1,6 @@
 // One build of an image (image_build.h): the state of its stages, and what each instruction does to it.
 //
-// image_build.cc goes through the instructions; image_build_SUBJECT.cc carry them out: the stages, the settings
+// image_build.cc goes through the instructions; image_build_*.cc carry them out: the stages, the settings
 // of the image, layers, RUN, and COPY with ADD.
 //
 // Threads: one at a time.
