@@ -1,6 +1,6 @@
 """What tests of MCP share: messages, and the clients of others, each brought from its registry by npm or pip.
 
-MEMBRANE_COMMAND names the command, as in cli/command_test.py. Clients that cannot be downloaded are skipped,
+MEMBRANE_COMMAND names the command, as in cli/command_testing.py. Clients that cannot be downloaded are skipped,
 and the skip says why.
 """
 

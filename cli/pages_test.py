@@ -17,7 +17,7 @@ import unittest
 from pathlib import Path
 
 import pages_world
-from command_test import CALCULATOR
+from command_testing import CALCULATOR
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = Path(os.environ.get("MEMBRANE_COMMAND", ROOT / "build" / "release" / "membrane"))

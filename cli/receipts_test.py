@@ -1,6 +1,6 @@
 """Receipts as a person makes, checks and replays them, and the verifier that needs nothing of Membrane.
 
-MEMBRANE_COMMAND and MEMBRANE_LANGUAGES as in command_test.py.
+MEMBRANE_COMMAND and MEMBRANE_LANGUAGES as in command_testing.py.
 """
 
 import http.server

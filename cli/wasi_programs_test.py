@@ -1,6 +1,6 @@
 """WASI programs through the command: their inputs, outputs and exit codes.
 
-MEMBRANE_COMMAND names the command, as in command_test.py. Programs in C are built where clang and wasi-libc are.
+MEMBRANE_COMMAND names the command, as in command_testing.py. Programs in C are built where clang and wasi-libc are.
 """
 
 import json
@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from command_test import COMMAND, SECONDS, CommandTest  # noqa: E402
+from command_testing import COMMAND, SECONDS, CommandTest  # noqa: E402
 
 SIGNATURES = {
     "args_get": "i32 i32", "args_sizes_get": "i32 i32", "environ_get": "i32 i32", "environ_sizes_get": "i32 i32",

@@ -1,4 +1,4 @@
-#include "service/linux_guest.h"
+#include "service/linux_guests.h"
 
 #include <gtest/gtest.h>
 

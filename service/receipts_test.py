@@ -1,7 +1,7 @@
 """Receipts of the service: kept as long as promised, and verified and replayed by the command and by the
 verifier that uses nothing of Membrane.
 
-MEMBRANE_COMMAND and MEMBRANE_LANGUAGES as in cli/command_test.py.
+MEMBRANE_COMMAND and MEMBRANE_LANGUAGES as in cli/command_testing.py.
 """
 
 import json

@@ -57,6 +57,7 @@ struct Sandboxes::Sandbox {
 
 ApiError no_sandbox(const std::string& id);
 ApiError is_paused_error(const std::string& id);
+ApiError too_busy_error();
 uint64_t us_since(std::chrono::steady_clock::time_point begin);
 
 // -- templates of Sandboxes, for its own files

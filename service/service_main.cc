@@ -24,7 +24,7 @@
 #include "service/idempotency.h"
 #include "service/image_files.h"
 #include "service/ledger.h"
-#include "service/linux_guest.h"
+#include "service/linux_guests.h"
 #include "service/mcp_interface.h"
 #include "service/receipts.h"
 #include "service/rest.h"

@@ -1,6 +1,6 @@
 """A service of its own for a test: started on a free port, queried over HTTP, stopped at the end.
 
-MEMBRANE_COMMAND names the command, as in cli/command_test.py.
+MEMBRANE_COMMAND names the command, as in cli/command_testing.py.
 """
 
 import http.client

@@ -1,6 +1,6 @@
 """tools/soak-service, which is run by hand for half an hour: it ends its service and says why, however it is ended itself.
 
-MEMBRANE_COMMAND and MEMBRANE_LANGUAGES as in cli/command_test.py.
+MEMBRANE_COMMAND and MEMBRANE_LANGUAGES as in cli/command_testing.py.
 """
 
 import os

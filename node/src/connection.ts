@@ -27,6 +27,9 @@ interface Sent {
   readonly init: RequestInit
 }
 
+/** The path of a sandbox's part. */
+export const sandboxPath = (...parts: string[]): string => '/v1/sandboxes/' + parts.map(encodeURIComponent).join('/')
+
 /** The attempts of one request. */
 export class Attempts {
   #tries = 0

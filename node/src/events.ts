@@ -8,6 +8,15 @@ export interface ServerEvent {
   readonly id: string
 }
 
+/** The event's data as JSON. */
+export function jsonOf(event: ServerEvent): any {
+  try {
+    return JSON.parse(event.data)
+  } catch (error) {
+    throw notOurs('an event that is no JSON', error)
+  }
+}
+
 const mostCharacters = 256 * 1024 * 1024 // of an incomplete event
 
 export class EventParser {

@@ -25,6 +25,8 @@ export {
   ProgramError,
   UnreachableError,
 } from './errors.js'
+export { Exec, Stream, type CommandOptions, type ExecOptions, type TerminalSize, type TurnOptions } from './exec.js'
+export { Files, type FileOptions } from './files.js'
 export {
   HostObject,
   LATER,
@@ -47,21 +49,12 @@ export { Pool, type PoolOptions, type TakeOptions } from './pool.js'
 export {
   Approvals,
   Contexts,
-  Exec,
-  Files,
   Sandbox,
-  Stream,
-  type CallOptions,
   type ChangeOptions,
-  type CommandOptions,
   type CreateOptions,
   type DiffOptions,
-  type ExecOptions,
-  type FileOptions,
   type ListOptions,
   type PatchOptions,
-  type TerminalSize,
-  type TurnOptions,
 } from './sandbox.js'
 export {
   Call,
@@ -77,7 +70,7 @@ export {
 } from './session.js'
 export { stubs, type StubsOptions } from './stubs.js'
 export type { Sources } from './sources.js'
-export { type ConnectionOptions } from './settings.js'
+export { type CallOptions, type ConnectionOptions } from './settings.js'
 export {
   Result,
   type Approval,

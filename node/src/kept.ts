@@ -1,9 +1,8 @@
 // What a token has besides sandboxes: snapshots and secrets.
 
 import { Connection } from './connection.js'
-import { type CallOptions } from './sandbox.js'
 import { checkOptions } from './given.js'
-import { connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
+import { connectionOptions, settingsOf, type CallOptions, type ConnectionOptions } from './settings.js'
 import {
   idOf,
   listOf,

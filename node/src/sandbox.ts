@@ -1,22 +1,29 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // Sandboxes of the service.
 
-import { Attempts, Connection, type Request } from './connection.js'
-import { errorOfStatus, MembraneError, NotFoundError, notOurs, UnreachableError } from './errors.js'
-import { type ServerEvent } from './events.js'
+import { Connection, sandboxPath } from './connection.js'
+import { NotFoundError, UnreachableError } from './errors.js'
+import {
+  Exec,
+  inspected,
+  receiptOf,
+  resultOf,
+  splitTurn,
+  Stream,
+  type CommandOptions,
+  type ExecOptions,
+  type TurnOptions,
+} from './exec.js'
+import { Files } from './files.js'
 import { checkOptions } from './given.js'
-import { connectionOptions, settingsOf, type ConnectionOptions } from './settings.js'
+import { connectionOptions, settingsOf, type CallOptions, type ConnectionOptions } from './settings.js'
 import {
   approvalOf,
-  bytesOf,
   contextOf,
-  fileOf,
-  formsOf,
   idOf,
   idOrNone,
   infoOf,
   listOf,
-  milliseconds,
   Result,
   seconds,
   snapshotOf,
@@ -25,10 +32,6 @@ import {
   type Context,
   type ContextJson,
   type Duration,
-  type Event,
-  type FileEvent,
-  type FileInfo,
-  type FileJson,
   type Policy,
   type Receipt,
   type SandboxInfo,
@@ -36,11 +39,6 @@ import {
   type Snapshot,
   type SnapshotJson,
 } from './types.js'
-
-export interface CallOptions {
-  /** Ends the call. */
-  signal?: AbortSignal
-}
 
 export interface CreateOptions extends ConnectionOptions {
   /** "python" (the default), "javascript", "wat", "linux" or another template. */
@@ -75,42 +73,6 @@ export interface ChangeOptions extends CallOptions {
   limits?: Readonly<Record<string, number | string>>
 }
 
-/** The size of a terminal. */
-export interface TerminalSize {
-  columns: number
-  rows: number
-}
-
-/** The options of code and of commands. */
-export interface TurnOptions {
-  /** Text, or bytes of UTF-8. */
-  stdin?: string | Uint8Array
-  /** More input comes by writeStdin() of its stream, or of the Exec in the background. */
-  openStdin?: boolean
-  /** How long the program may run; the policy's limit applies if it is lower. */
-  timeout?: Duration
-  /** For this program only; they override the sandbox's. */
-  env?: Readonly<Record<string, string>>
-  context?: Context | string
-  /** Makes a receipt. */
-  seal?: boolean
-  /** In a Linux sandbox: where the program starts. */
-  directory?: string
-  /** In a Linux sandbox: the standard streams are a terminal of this size, and everything that it prints is output. */
-  terminal?: TerminalSize
-  /** Ends the call, and the program. */
-  signal?: AbortSignal
-}
-
-export interface ExecOptions extends TurnOptions {
-  arguments?: readonly string[]
-}
-
-export interface CommandOptions extends TurnOptions {
-  /** In a Linux sandbox: a program, by name or path, with its arguments, such as ['git', 'status']. */
-  command: readonly string[]
-}
-
 export interface DiffOptions extends CallOptions {
   /** Only what is below it, with paths relative to it. */
   directory?: string
@@ -123,11 +85,6 @@ export interface PatchOptions extends CallOptions {
   directory?: string
 }
 
-export interface FileOptions extends CallOptions {
-  /** The context whose files are used, instead of the sandbox's first session. */
-  context?: Context | string
-}
-
 export interface ListOptions extends ConnectionOptions {
   state?: string
   label?: string
@@ -137,9 +94,6 @@ export interface ListOptions extends ConnectionOptions {
 
 // `await using` uses this where Node does not have the symbol yet, as TypeScript's own helper does.
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as never)
-
-// What console.log() shows.
-const inspected: unique symbol = Symbol.for('nodejs.util.inspect.custom')
 
 const createOptions: readonly string[] = [
   'template',
@@ -155,361 +109,8 @@ const createOptions: readonly string[] = [
   ...connectionOptions,
 ]
 const changeOptions: readonly string[] = ['ttl', 'idleTimeout', 'metadata', 'labels', 'limits', 'signal']
-const turnOptions: readonly string[] = [
-  'stdin',
-  'openStdin',
-  'timeout',
-  'env',
-  'context',
-  'seal',
-  'directory',
-  'terminal',
-  'signal',
-]
-
-const pathOf = (...parts: string[]): string => '/v1/sandboxes/' + parts.map(encodeURIComponent).join('/')
 const whole = (duration: Duration | undefined): number | undefined =>
   duration === undefined ? undefined : seconds(duration)
-
-function textOfStdin(stdin: string | Uint8Array): string {
-  if (typeof stdin === 'string') return stdin
-  if (!(stdin instanceof Uint8Array)) throw new TypeError(`stdin must be a string or a Uint8Array, not ${typeof stdin}`)
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(stdin)
-  } catch (cause) {
-    const hint = 'Begin it with openStdin, and give it to writeStdin(), which takes any bytes.'
-    throw new MembraneError('stdin is not UTF-8', { code: 'invalid_argument', hint, cause })
-  }
-}
-
-/** Code with its options, or the options of a command. */
-function splitTurn<T extends TurnOptions>(
-  call: string,
-  what: string | (CommandOptions & T),
-  options: (ExecOptions & T) | undefined,
-  more: readonly string[],
-): [Record<string, unknown>, T] {
-  const isCode = typeof what === 'string'
-  const given = isCode ? (options ?? ({} as ExecOptions & T)) : what
-  checkOptions(call, given, [isCode ? 'arguments' : 'command', ...turnOptions, ...more])
-  const it = isCode
-    ? { code: what, arguments: (given as ExecOptions).arguments }
-    : { command: (given as CommandOptions).command }
-  return [{ ...it, ...turnOf(given) }, given]
-}
-
-function turnOf(options: TurnOptions): Record<string, unknown> {
-  return {
-    env: options.env,
-    context: idOrNone(options.context),
-    stdin: options.stdin === undefined ? undefined : textOfStdin(options.stdin),
-    open_stdin: options.openStdin,
-    directory: options.directory,
-    terminal: options.terminal,
-    seal: options.seal,
-    timeout_ms: options.timeout === undefined ? undefined : milliseconds(options.timeout),
-  }
-}
-
-function jsonOf(event: ServerEvent): any {
-  try {
-    return JSON.parse(event.data)
-  } catch (error) {
-    throw notOurs('an event that is no JSON', error)
-  }
-}
-
-function outputOf(kind: 'stdout' | 'stderr', json: { text: string; base64?: string }): Event {
-  return { kind, text: json.text, data: bytesOf(json.text, json.base64) }
-}
-
-/** Returns undefined for a kind of event that this version does not know. */
-function eventOf(event: ServerEvent): Event | undefined {
-  switch (event.kind) {
-    case 'stdout':
-    case 'stderr':
-      return outputOf(event.kind, jsonOf(event))
-    case 'display':
-      return { kind: 'display', forms: formsOf(jsonOf(event)) }
-    case 'approval':
-      return { kind: 'approval', approval: approvalOf(jsonOf(event)) }
-    case 'report':
-      return { kind: 'result', result: new Result(jsonOf(event)) }
-    case 'error': {
-      const json = jsonOf(event)
-      const error = json.error ?? json
-      throw errorOfStatus(500, error.message, { ...error, requestId: error.request_id })
-    }
-    default:
-      return undefined
-  }
-}
-
-/**
- * The events of a running program, as they come. The last one has the result. A stream can be read once.
- *
- * If the connection is cut, the stream reconnects and continues where it was. To stop reading a stream of Sandbox.stream() stops the
- * program, and so does its signal.
- */
-export class Stream implements AsyncIterable<Event> {
-  readonly #connection: Connection
-  readonly #sandbox: string
-  readonly #begin: Request
-  #isOwner: boolean
-  /** Known after the first event. */
-  execId: string
-  /** Known at the end. */
-  result: Result | undefined
-
-  /** @internal */
-  constructor(connection: Connection, sandbox: string, begin: Request, execId: string, isOwner: boolean) {
-    this.#connection = connection
-    this.#sandbox = sandbox
-    this.#begin = begin
-    this.#isOwner = isOwner
-    this.execId = execId
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
-    try {
-      for await (const serverEvent of this.#serverEvents()) {
-        const event = eventOf(serverEvent)
-        if (!event) continue
-        if (event.kind === 'result') this.result = event.result
-        yield event
-        if (event.kind === 'result') return
-      }
-    } finally {
-      await this.#close()
-    }
-  }
-
-  /** Stops the program. Its result has the outcome "cancelled". */
-  async cancel(): Promise<void> {
-    if (this.execId !== '' && !this.result) await this.#connection.nothing(cancelOf(this.#sandbox, this.execId))
-  }
-
-  /** Sends input to a program that was started with openStdin, after the first event. eof: there is no more input. */
-  async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
-    await this.#connection.nothing(inputOf(this.#sandbox, this.execId, data, options.eof))
-  }
-
-  async *#serverEvents(): AsyncGenerator<ServerEvent> {
-    const attempts = new Attempts(this.#connection.settings)
-    let request = this.#begin
-    let lastId = ''
-    for (;;) {
-      let cut: unknown
-      try {
-        const events = this.#connection.events(request, attempts, (response) => {
-          this.execId = response.headers.get('x-exec-id') ?? this.execId
-        })
-        for await (const event of events) {
-          attempts.beginAgain()
-          lastId = event.id
-          yield event
-        }
-      } catch (error) {
-        cut = error
-      }
-      await attempts.afterError(cut, this.#begin.signal)
-      if (this.execId === '') throw notOurs('cut, and names no exec')
-      request = { ...eventsOf(this.#sandbox, this.execId, lastId), signal: this.#begin.signal }
-    }
-  }
-
-  async #close(): Promise<void> {
-    if (!this.#isOwner || this.result) return
-    this.#isOwner = false
-    await this.cancel().catch(() => {}) // the error that ended the reading is more helpful
-  }
-}
-
-const cancelOf = (sandbox: string, exec: string): Request => ({
-  method: 'DELETE',
-  path: pathOf(sandbox, 'execs', exec),
-  isGoneFine: true,
-})
-const inputOf = (sandbox: string, exec: string, data: string | Uint8Array, eof = false): Request => ({
-  method: 'POST',
-  path: pathOf(sandbox, 'execs', exec, 'stdin'),
-  query: { eof: eof ? 'true' : undefined },
-  bytes: data,
-})
-const eventsOf = (sandbox: string, exec: string, after: string, hangUp = false): Request => ({
-  method: 'GET',
-  path: pathOf(sandbox, 'execs', exec, 'events'),
-  query: { after: after === '' ? undefined : after, hang_up: hangUp ? 'true' : undefined },
-})
-
-async function resultOf(stream: Stream): Promise<Result> {
-  for await (const _ of stream);
-  if (!stream.result) throw notOurs('a stream without a result')
-  return stream.result
-}
-
-async function receiptOf(connection: Connection, sandbox: string, exec: string, options: CallOptions): Promise<Receipt> {
-  const path = pathOf(sandbox, 'execs', exec, 'receipt')
-  const request = { method: 'GET', path, accept: '*/*', signal: options.signal }
-  const text = await connection.bytes(request)
-  return { text, privateText: await connection.bytes({ ...request, path: path + '/private' }) }
-}
-
-/** A program in the background. */
-export class Exec {
-  readonly #connection: Connection
-  readonly #sandbox: string
-  readonly id: string
-
-  /** @internal */
-  constructor(connection: Connection, sandbox: string, id: string) {
-    this.#connection = connection
-    this.#sandbox = sandbox
-    this.id = id
-  }
-
-  [inspected](): string {
-    return `Exec { id: '${this.id}', sandbox: '${this.#sandbox}' }`
-  }
-
-  /**
-   * Returns its events from the first on. To stop reading does not stop the program. hangUp: a command of a Linux sandbox gets SIGHUP and
-   * the end of its input if the reader leaves before the command ends.
-   */
-  stream(options: CallOptions & { hangUp?: boolean } = {}): Stream {
-    const request = { ...eventsOf(this.#sandbox, this.id, '', options.hangUp), signal: options.signal }
-    return new Stream(this.#connection, this.#sandbox, request, this.id, false)
-  }
-
-  async wait(options: CallOptions = {}): Promise<Result> {
-    return resultOf(this.stream(options))
-  }
-
-  /** "queued", "running" or "done". */
-  async state(): Promise<string> {
-    const path = pathOf(this.#sandbox, 'execs', this.id)
-    return (await this.#connection.json<{ state: string }>({ method: 'GET', path })).state
-  }
-
-  async cancel(): Promise<void> {
-    await this.#connection.nothing(cancelOf(this.#sandbox, this.id))
-  }
-
-  /** Sends input to a program that was started with openStdin. eof: there is no more input. */
-  async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
-    await this.#connection.nothing(inputOf(this.#sandbox, this.id, data, options.eof))
-  }
-
-  /** Sends a signal, by number, to a running command of a Linux sandbox. */
-  async signal(number: number): Promise<void> {
-    const path = pathOf(this.#sandbox, 'execs', this.id, 'signal')
-    await this.#connection.nothing({ method: 'POST', path, json: { signal: number } })
-  }
-
-  /** Changes the size of its terminal, if it has one. */
-  async resize(size: TerminalSize): Promise<void> {
-    const path = pathOf(this.#sandbox, 'execs', this.id, 'terminal')
-    await this.#connection.nothing({ method: 'POST', path, json: size })
-  }
-
-  /** Returns the receipt of a sealed program that has ended. */
-  async receipt(options: CallOptions = {}): Promise<Receipt> {
-    return receiptOf(this.#connection, this.#sandbox, this.id, options)
-  }
-}
-
-/** The files that a sandbox sees, or that a context of it sees. Paths are absolute. */
-export class Files {
-  readonly #connection: Connection
-  readonly #sandbox: string
-
-  /** @internal */
-  constructor(connection: Connection, sandbox: string) {
-    this.#connection = connection
-    this.#sandbox = sandbox
-  }
-
-  #request(method: string, rest: readonly string[], options: FileOptions, query: Request['query'] = {}): Request {
-    const path = pathOf(this.#sandbox, 'files', ...rest)
-    return { method, path, query: { ...query, context: idOrNone(options.context) }, signal: options.signal }
-  }
-
-  #post(action: string, options: FileOptions, json: Record<string, string>): Request {
-    const path = pathOf(this.#sandbox, 'files', action)
-    return { method: 'POST', path, json: { ...json, context: idOrNone(options.context) }, signal: options.signal }
-  }
-
-  async read(path: string, options: FileOptions = {}): Promise<Uint8Array> {
-    return this.#connection.bytes({ ...this.#request('GET', [], options, { path }), accept: '*/*' })
-  }
-
-  async readText(path: string, options: FileOptions = {}): Promise<string> {
-    return new TextDecoder().decode(await this.read(path, options))
-  }
-
-  /** Writes the whole file, and makes missing parent directories. */
-  async write(
-    path: string,
-    data: string | Uint8Array,
-    options: FileOptions & { /** Its permissions in a Linux sandbox, as 0o755. */ mode?: number } = {},
-  ): Promise<void> {
-    const query = { path, mode: options.mode?.toString(8).padStart(4, '0') }
-    await this.#connection.nothing({ ...this.#request('PUT', [], options, query), bytes: data })
-  }
-
-  /** Lists the directory, or without one the files that the sandbox has made or changed. */
-  async list(path?: string, options: FileOptions = {}): Promise<FileInfo[]> {
-    const request = this.#request('GET', ['list'], options, { path })
-    return (await this.#connection.json<{ files: FileJson[] }>(request)).files.map(fileOf)
-  }
-
-  async stat(path: string, options: FileOptions = {}): Promise<FileInfo> {
-    return fileOf(await this.#connection.json<FileJson>(this.#request('GET', ['stat'], options, { path })))
-  }
-
-  async move(source: string, target: string, options: FileOptions = {}): Promise<void> {
-    await this.#connection.nothing(this.#post('move', options, { from: source, to: target }))
-  }
-
-  async makeDirectory(path: string, options: FileOptions = {}): Promise<void> {
-    await this.#connection.nothing(this.#post('mkdir', options, { path }))
-  }
-
-  async remove(path: string, options: FileOptions & { recursive?: boolean } = {}): Promise<void> {
-    const query = { path, recursive: options.recursive ? 'true' : undefined }
-    await this.#connection.nothing({ ...this.#request('DELETE', [], options, query), isGoneFine: true })
-  }
-
-  /** Returns the directory's contents as a tar archive; in a Linux sandbox with permissions and symbolic links. */
-  async readArchive(path: string, options: FileOptions = {}): Promise<Uint8Array> {
-    return this.#connection.bytes({ ...this.#request('GET', ['archive'], options, { path }), accept: '*/*' })
-  }
-
-  /** Unpacks a tar archive, which may be compressed by gzip, into the directory. Existing files are replaced. */
-  async writeArchive(path: string, archive: Uint8Array, options: FileOptions = {}): Promise<void> {
-    const request = this.#request('PUT', ['archive'], options, { path })
-    await this.#connection.nothing({ ...request, bytes: archive, contentType: 'application/x-tar' })
-  }
-
-  /** Yields the changes below the directory, until the reader stops. */
-  async *watch(path: string, options: FileOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
-    const attempts = new Attempts(this.#connection.settings)
-    for (;;) {
-      let cut: unknown
-      try {
-        const events = this.#connection.events(this.#request('GET', ['watch'], options, { path }), attempts, () => {})
-        for await (const event of events) {
-          attempts.beginAgain()
-          const json = jsonOf(event)
-          if (json?.path !== undefined) yield { kind: json.kind ?? json.change ?? event.kind, path: json.path }
-        }
-      } catch (error) {
-        cut = error
-      }
-      await attempts.afterError(cut, options.signal)
-    }
-  }
-}
 
 /** The contexts of a sandbox: exec(code, { context }) runs code in one, and files takes one, too. */
 export class Contexts {
@@ -525,19 +126,19 @@ export class Contexts {
   /** Opens a context in the sandbox's language, or in another. */
   async open(options: CallOptions & { template?: string } = {}): Promise<Context> {
     const json = { template: options.template }
-    const request = { method: 'POST', path: pathOf(this.#sandbox, 'contexts'), json, signal: options.signal }
+    const request = { method: 'POST', path: sandboxPath(this.#sandbox, 'contexts'), json, signal: options.signal }
     return contextOf(await this.#connection.json<ContextJson>(request))
   }
 
   /** Lists the contexts that were opened. */
   async list(options: CallOptions = {}): Promise<Context[]> {
-    const request = { method: 'GET', path: pathOf(this.#sandbox, 'contexts'), signal: options.signal }
+    const request = { method: 'GET', path: sandboxPath(this.#sandbox, 'contexts'), signal: options.signal }
     return listOf(await this.#connection.json<Record<string, ContextJson[]>>(request), 'contexts').map(contextOf)
   }
 
   /** Closes a context. Its variables and files are lost. */
   async remove(context: Context | string, options: CallOptions = {}): Promise<void> {
-    const path = pathOf(this.#sandbox, 'contexts', idOf(context))
+    const path = sandboxPath(this.#sandbox, 'contexts', idOf(context))
     await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
   }
 }
@@ -555,13 +156,13 @@ export class Approvals {
 
   /** Lists the requests that wait now, at most one. */
   async list(options: CallOptions = {}): Promise<Approval[]> {
-    const request = { method: 'GET', path: pathOf(this.#sandbox, 'approvals'), signal: options.signal }
+    const request = { method: 'GET', path: sandboxPath(this.#sandbox, 'approvals'), signal: options.signal }
     return listOf(await this.#connection.json<Record<string, ApprovalJson[]>>(request), 'approvals').map(approvalOf)
   }
 
   /** Approves or refuses a request. One without a decision before its program's time is up is refused. */
   async decide(approval: Approval | string, allow: boolean, options: CallOptions = {}): Promise<void> {
-    const path = pathOf(this.#sandbox, 'approvals', idOf(approval))
+    const path = sandboxPath(this.#sandbox, 'approvals', idOf(approval))
     await this.#connection.nothing({ method: 'POST', path, json: { allow }, signal: options.signal })
   }
 }
@@ -609,7 +210,7 @@ export class Sandbox {
   static async connect(sandbox: Sandbox | SandboxInfo | string, options: ConnectionOptions = {}): Promise<Sandbox> {
     checkOptions('Sandbox.connect()', options, connectionOptions)
     const connection = new Connection(settingsOf(options))
-    const request = { method: 'GET', path: pathOf(idOf(sandbox)), signal: options.signal }
+    const request = { method: 'GET', path: sandboxPath(idOf(sandbox)), signal: options.signal }
     return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
   }
 
@@ -672,7 +273,7 @@ export class Sandbox {
 
   /** Returns what the sandbox may do, with every limit. */
   async policy(options: CallOptions = {}): Promise<Policy> {
-    return this.#connection.json({ method: 'GET', path: pathOf(this.id, 'policy'), signal: options.signal })
+    return this.#connection.json({ method: 'GET', path: sandboxPath(this.id, 'policy'), signal: options.signal })
   }
 
   /**
@@ -700,7 +301,7 @@ export class Sandbox {
   ): Promise<Result | Exec> {
     const [turn, given] = splitTurn<TurnOptions & { background?: boolean }>('exec()', what, options, ['background'])
     if (!given.background) return resultOf(this.#stream(turn, given.signal))
-    const path = pathOf(this.id, 'exec')
+    const path = sandboxPath(this.id, 'exec')
     const json = { ...turn, background: true }
     const request = { method: 'POST', path, json, signal: given.signal }
     const started = await this.#connection.json<{ exec_id: string }>(request)
@@ -716,7 +317,7 @@ export class Sandbox {
   }
 
   #stream(turn: Record<string, unknown>, signal: AbortSignal | undefined): Stream {
-    const begin = { method: 'POST', path: pathOf(this.id, 'exec'), json: { ...turn, stream: true }, signal }
+    const begin = { method: 'POST', path: sandboxPath(this.id, 'exec'), json: { ...turn, stream: true }, signal }
     return new Stream(this.#connection, this.id, begin, '', true)
   }
 
@@ -724,7 +325,7 @@ export class Sandbox {
   async diff(options: DiffOptions = {}): Promise<Uint8Array> {
     checkOptions('diff()', options, ['directory', 'since', 'signal'])
     const query = { directory: options.directory, since: idOrNone(options.since) }
-    const path = pathOf(this.id, 'patch')
+    const path = sandboxPath(this.id, 'patch')
     return this.#connection.bytes({ method: 'GET', path, query, accept: '*/*', signal: options.signal })
   }
 
@@ -733,7 +334,7 @@ export class Sandbox {
     checkOptions('patch()', options, ['directory', 'signal'])
     const answer = await this.#connection.json<{ changed_files: number }>({
       method: 'POST',
-      path: pathOf(this.id, 'patch'),
+      path: sandboxPath(this.id, 'patch'),
       query: { directory: options.directory },
       bytes: patch,
       contentType: 'text/x-patch',
@@ -750,7 +351,7 @@ export class Sandbox {
 
   /** Returns so many independent copies of the sandbox. */
   async fork(count = 1, options: CallOptions = {}): Promise<Sandbox[]> {
-    const path = pathOf(this.id, 'fork')
+    const path = sandboxPath(this.id, 'fork')
     const request = { method: 'POST', path, json: { count }, signal: options.signal }
     const { sandboxes } = await this.#connection.json<{ sandboxes: SandboxJson[] }>(request)
     return sandboxes.map((json) => new Sandbox(this.#connection, infoOf(json)))
@@ -772,7 +373,7 @@ export class Sandbox {
 
   /** Keeps the current state. The sandbox continues. */
   async snapshot(options: CallOptions = {}): Promise<Snapshot> {
-    const request = { method: 'POST', path: pathOf(this.id, 'snapshot'), signal: options.signal }
+    const request = { method: 'POST', path: sandboxPath(this.id, 'snapshot'), signal: options.signal }
     return snapshotOf(await this.#connection.json<SnapshotJson>(request))
   }
 
@@ -780,7 +381,7 @@ export class Sandbox {
   async kill(options: CallOptions = {}): Promise<void> {
     await this.#connection.nothing({
       method: 'DELETE',
-      path: pathOf(this.id),
+      path: sandboxPath(this.id),
       isGoneFine: true,
       signal: options.signal,
     })
@@ -797,7 +398,7 @@ export class Sandbox {
   }
 
   async #ask(method: string, rest: readonly string[], json: unknown, options: CallOptions): Promise<SandboxInfo> {
-    const request = { method, path: pathOf(this.id, ...rest), json, signal: options.signal }
+    const request = { method, path: sandboxPath(this.id, ...rest), json, signal: options.signal }
     this.#info = infoOf(await this.#connection.json<SandboxJson>(request))
     return this.#info
   }

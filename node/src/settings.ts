@@ -19,6 +19,12 @@ export interface ConnectionOptions {
   signal?: AbortSignal
 }
 
+/** The options of one call. */
+export interface CallOptions {
+  /** Ends the call. */
+  signal?: AbortSignal
+}
+
 export interface Settings {
   readonly url: string
   readonly token: string

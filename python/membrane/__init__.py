@@ -26,16 +26,8 @@ from ._async import (
     AsyncStream,
 )
 from ._check import TypeCheck
-from ._embedded import (
-    AsyncCall,
-    AsyncSession,
-    Call,
-    Session,
-    SessionFiles,
-    SessionOverError,
-    load,
-    open_language,
-)
+from ._embedded import Call, Session, SessionFiles, SessionOverError, load, open_language
+from ._embedded_async import AsyncCall, AsyncSession
 from ._errors import (
     BusyError,
     DeniedError,

@@ -14,7 +14,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterator, Optional, Set, Tuple
 
 from . import _telemetry
-from ._embedded import AsyncSession, Session
+from ._embedded import Session
+from ._embedded_async import AsyncSession
 from ._errors import BusyError, MembraneError
 from ._options import SessionOptions, check_count, check_language, check_names, check_seconds, get_names
 

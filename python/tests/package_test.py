@@ -59,6 +59,12 @@ class Package(unittest.TestCase):
     def test_sessions(self):
         self.check("session")
 
+    def test_functions(self):
+        self.check("functions")
+
+    def test_waiting(self):
+        self.check("waiting")
+
     def test_inputs(self):
         self.check("inputs")
 

@@ -1,4 +1,4 @@
-// WASI calls of a running instance: shared by modules (run.cc) and languages (body.h).
+// WASI calls of a running instance: shared by modules (run.h) and languages (body.h).
 //
 // Threads: as for the run.
 #pragma once

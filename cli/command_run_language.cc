@@ -1,0 +1,108 @@
+// membrane run of a program in a language: one turn of a session, in a worker or in this process.
+#include "base/until_exit.h"
+#include "cli/cli.h"
+#include "cli/command_run.h"
+#include "cli/seal.h"
+#include "engine/memory/region_pool.h"
+#include "lang/language_names.h"
+#include "sandbox/session/language_templates.h"
+#include "sandbox/session/session.h"
+#include "worker/worker.h"
+
+namespace membrane::cli {
+namespace {
+
+// Options that only a module has.
+Status check_for_language(const RunCommandOptions& options, const std::string& language) {
+  const auto refused = [&](const char* what, const char* instead) {
+    return fail(ErrorCode::kInvalidArgument,
+                std::string(what) + " is for WebAssembly, and the program is " + language, instead);
+  };
+  if (options.entry) return refused("--invoke", "Call the function in the program.");
+  if (!options.freeze_after.empty())
+    return refused("--freeze-after", "Fork a session: membrane repl has :fork.");
+  if (!options.code_cache.empty())
+    return refused("--code-cache", "A language keeps its code with its warm image.");
+  if (!options.environment.empty())
+    return refused("--env", "Give the program arguments, or a file that the policy grants.");
+  return {};
+}
+
+// The worker opens the language's warm image, or that of the packages over it; a missing image is created
+// here.
+Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::LanguageTemplates& languages,
+                                      const RunCommandOptions& options, const std::string& language,
+                                      const sandbox::Program& program, sandbox::RunOptions& run_options,
+                                      RunSeal* seal, const sandbox::Turn& turn) {
+  MEMBRANE_ASSIGN(auto located, languages.locate(language, program.source));
+  MEMBRANE_TRY(options.packages.join(run_options.policy, located.package.driver));
+  const policy::Packages& packages = run_options.policy.packages;
+  if (packages.python.empty() && packages.javascript.empty() && seal == nullptr) {
+    const Status opened = worker.open(located.spec);
+    if (opened) return located.spec;
+    if (opened.error().code != ErrorCode::kNotFound) return std::unexpected(opened.error());
+  }
+  MEMBRANE_ASSIGN(auto made, languages.open(language, program.source));
+  MEMBRANE_ASSIGN(made, options.packages.provide(std::move(made), run_options.policy, options.policy.file,
+                                                 run_options.cancel));
+  if (seal != nullptr) seal->in_language(made, run_options.policy, turn);
+  MEMBRANE_TRY(worker.open(made->spec()));
+  return made->spec();
+}
+
+Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::LanguageTemplates& languages,
+                                                             const RunCommandOptions& options,
+                                                             const std::string& language,
+                                                             const sandbox::Program& program,
+                                                             sandbox::RunOptions run_options, RunSeal* seal,
+                                                             const sandbox::Turn& turn) {
+  MEMBRANE_ASSIGN(auto opened, languages.open(language, program.source));
+  MEMBRANE_TRY(options.packages.join(run_options.policy, opened->package().driver));
+  MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
+                                                   run_options.cancel));
+  if (seal != nullptr) seal->in_language(opened, run_options.policy, turn);
+  engine::RegionPool::instance().keep_none();  // no other guest follows
+  return sandbox::Session::create(std::move(opened), std::move(run_options));
+}
+
+}  // namespace
+
+Result<sandbox::Report> run_in_language(const RunCommandOptions& options, const std::string& language,
+                                        const sandbox::Program& program, sandbox::RunOptions run_options,
+                                        const std::shared_ptr<worker::Worker>& worker, RunSeal* seal) {
+  MEMBRANE_TRY(check_for_language(options, language));
+  const uint64_t limit = run_options.policy.limits.module_bytes;
+  if (program.source.size() > limit)
+    return fail(ErrorCode::kInvalidArgument,
+                "the program has " + std::to_string(program.source.size()) + " bytes, and the limit is " +
+                    std::to_string(limit),
+                "Make it smaller, or raise --module.");
+  // Never destroyed: the process is about to end, and a language is large.
+  static auto* const languages = new sandbox::LanguageTemplates(template_options(run_options.tier));
+  MEMBRANE_ASSIGN(const auto located, languages->locate(language, program.source));
+  std::string input;  // for languages other than Python and JavaScript, which read on demand
+  if (!options.input_file.empty() && located.package.driver == lang::Driver::kStdin) {
+    MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
+  }
+  const std::string name = lang::program_name(program.name, options.language);
+  const sandbox::Turn turn{.code = program.source,
+                           .name = options.text && name == program.name ? "" : name,
+                           .is_script = !options.text,
+                           .arguments = program.arguments,
+                           .input = std::move(input)};
+  std::unique_ptr<sandbox::Session> made;
+  if (worker) {
+    MEMBRANE_ASSIGN(const auto spec,
+                    open_in(*worker, *languages, options, language, program, run_options, seal, turn));
+    MEMBRANE_ASSIGN(made, worker->create(spec, std::move(run_options)));
+  } else {
+    MEMBRANE_ASSIGN(
+        made, session_in_process(*languages, options, language, program, std::move(run_options), seal, turn));
+  }
+  sandbox::Session& session = keep_until_exit(std::move(made));  // as the languages
+  sandbox::Report report = session.exec(turn);
+  session.end(report);
+  return report;
+}
+
+}  // namespace membrane::cli

@@ -1,0 +1,302 @@
+"""membrane run, with programs in Python and JavaScript."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from command_testing import COMMAND, SECONDS, WithLanguages
+
+
+class RunInLanguages(WithLanguages):
+    def setUp(self):
+        super().setUp()
+        for name in "python", "js":
+            if subprocess.run([COMMAND, "run", "--lang", name, "-e", "1"], capture_output=True, env=self.environment,
+                              timeout=SECONDS).returncode != 0:
+                self.skipTest(f"{name} is not installed")
+
+    def test_an_empty_program_is_a_program(self):
+        for arguments in (["-e", ""], ["-e", "", "--lang", "python"], ["-e", "", "--lang", "js"],
+                          ["-e", "", "--lang", "python", "an argument"], [self.file("empty.py", "")],
+                          [self.file("empty.js", "")]):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(self.membrane("run", *arguments, "-q").stdout, "")
+
+    def test_a_program_gets_piped_input(self):
+        data = "3\n4"
+        for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),
+                           ("c.py", "print(sum(map(int, open(0))))"), ("d.py", "import fileinput; print(sum(map(int, fileinput.input())))"),
+                           ("e.py", "import sys; print(sum(map(int, sys.stdin.buffer.read().split())))"),
+                           ("a.js", "console.log(Number(prompt()) + Number(prompt()))"),
+                           ("b.js", "console.log(eval(require('fs').readFileSync(0, 'utf8').split('\\n').join('+')))"),
+                           ("c.js", "let s = ''; process.stdin.on('data', (d) => s += d).on('end', () => console.log(eval(s.replace('\\n', '+'))))"),
+                           ("d.mjs", "import { createInterface } from 'node:readline';\nlet sum = 0;\n"
+                                     "for await (const line of createInterface({ input: process.stdin })) sum += Number(line);\nconsole.log(sum)")):
+            with self.subTest(name=name):
+                program = self.file(name, text)
+                self.assertEqual(self.membrane("run", program, "-q", stdin=data).stdout, "7\n")
+                self.assertEqual(self.membrane("run", program, "-q", "--input", "-", stdin=data).stdout, "7\n")
+                self.assertEqual(self.membrane("run", program, "-q", "--input", self.file("data", data)).stdout, "7\n")
+        self.assertEqual(self.membrane("run", "-e", "input()", "-q", stdin="piped").stdout, "'piped'\n")
+        self.assertIn("EOFError", self.membrane("run", "-", "--lang", "py", stdin="input()", code=1).stderr)
+        self.assertIn("EOFError", self.membrane("run", "-e", "input()", code=1).stderr)
+
+    def test_an_endless_pipe_delays_only_its_reader(self):
+        read, write = os.pipe()
+        try:
+            for arguments, code, reported in ((["-e", "2 + 2", "-q"], 0, "4\n"), (["--lang", "js", "-e", "2 + 2", "-q"], 0, "4\n"),
+                                          (["-e", "input()", "--wall", "200ms"], 1, "waiting for its standard input"),
+                                          (["--lang", "js", "-e", "prompt()", "--wall", "200ms"], 1, "waiting for its standard input")):
+                done = subprocess.run([COMMAND, "run", *arguments], stdin=read, capture_output=True, text=True, cwd=self.folder,
+                                      env=self.environment, timeout=SECONDS)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(reported, done.stdout + done.stderr)
+        finally:
+            os.close(read)
+            os.close(write)
+        done = self.membrane("run", "-e", "input()", "--bytes-in", "10", stdin="x" * 11, code=2)
+        self.assertIn("the input has more than 10 bytes", done.stderr)
+        self.assertIn("--bytes-in", done.stderr)
+
+    def test_binary_input_is_whole(self):
+        data = self.file("data", bytes(range(256)) * 1000)
+        program = self.file("p.py", "import sys; b = sys.stdin.buffer.read(); print(b == bytes(range(256)) * 1000)")
+        self.assertEqual(self.membrane("run", program, "-q", "--input", data).stdout, "True\n")
+        program = self.file("p.js", "const b = require('fs').readFileSync(0); console.log(b.length, b[255], b[256 * 999 + 200])")
+        self.assertEqual(self.membrane("run", program, "-q", "--input", data).stdout, "256000 255 200\n")
+
+    def test_a_language_that_is_not_named_is_guessed_and_reported(self):
+        done = self.membrane("run", "-", "-q", stdin="import sys\nprint(40 + 2)")
+        self.assertEqual((done.stdout, done.stderr), ("42\n", "membrane: standard input looks like Python, and runs as that; "
+                                                               "--lang says what it is\n"))
+        self.assertEqual(self.membrane("run", self.file("p.txt", "const a = 42;\nconsole.log(a)"), "-q").stdout, "42\n")
+        self.assertEqual(self.membrane("run", "-", "-q", stdin="#!/usr/bin/env python3\n42;").stdout, "")
+        self.assertEqual(self.membrane("run", "-", "-q", stdin="(async () => { console.log(42) })()").stdout, "42\n")
+        self.assert_refused(self.membrane("run", "-", stdin="1 + 1", code=2), "does not say what language", "--lang")
+        self.assertIn("looks like Rust", self.membrane("run", self.file("a.rs", "fn main() {\n  let a = 1;\n}"), code=2).stderr)
+        self.assertIn("looks like C", self.membrane("run", "-", stdin="#include <stdio.h>\n// let\n", code=2).stderr)
+
+    def test_languages_have_the_names_that_people_use(self):
+        for word in ("py", "Python3", "python"):
+            self.assertEqual(self.membrane("run", "--lang", word, "-e", "6 * 7", "-q").stdout, "42\n")
+            self.membrane("check", "-", "--lang", word, stdin="x = 1")
+            self.assertEqual(self.membrane("repl", word, stdin="6 * 7\n").stdout, "42\n")
+        for word in ("ts", "typescript"):
+            self.assertEqual(self.membrane("run", "--lang", word, "-e", "let a: number = 42; a", "-q").stdout, "42\n")
+            self.membrane("check", "-", "--lang", word, stdin="let a: number = 1")
+        self.assertEqual(self.membrane("repl", "--lang", "javascript", stdin="6 * 7\n").stdout, "42\n")
+
+    def test_what_ends_a_program_ends_its_session(self):
+        for language, entry, code in (("py", "exit()", 0), ("py", "quit", 0), ("py", "import sys; sys.exit(3)", 3), ("js", ".exit", 0),
+                                      ("js", "process.exit(4)", 4), ("py", ":quit", 0), ("js", "/q", 0)):
+            with self.subTest(entry=entry):
+                done = self.membrane("repl", language, stdin=f"40 + 2\n{entry}\n5\n", code=code)
+                self.assertEqual(done.stdout, "42\n")
+
+    def test_commands_of_a_session_begin_with_either(self):
+        done = self.membrane("repl", "js", stdin="var x = 1\n/fork\nx = 2\n/back to/.test('back to')\n:back\nx\n:frk\n/fork/.test('fork')\n")
+        self.assertEqual(done.stdout, "fork 1\n2\ntrue\nback at fork 1\n1\ntrue\n")
+        self.assertIn("There is no command :frk. Did you mean :fork? There are :help, :fork, ", done.stderr)
+        self.assertFalse((self.folder / "state").exists(), "a history was kept without a terminal")
+
+    def test_a_replay_says_which_directories_it_needs(self):
+        (self.folder / "in").mkdir()
+        self.file("in/x.txt", "read")
+        program = self.file("p.py", "print(open('/in/x.txt').read())")
+        self.assertEqual(self.membrane("run", program, "--dir", "in:ro", "--journal", "run.journal", "-q").stdout, "read\n")
+        self.assertIn("/in to read", self.membrane("run", program, "--replay", "run.journal", code=2).stderr)
+        self.file("in/x.txt", "something else")
+        done = self.membrane("run", program, "--dir", "in:ro", "--replay", "run.journal", "-q")
+        self.assertEqual(done.stdout, "read\n")
+
+    def test_a_check_says_where_the_text_is_wrong_and_runs_nothing(self):
+        for name, text, line, column in (("p.py", "print('ran')\nx = = 1\n", 2, 5), ("p.js", "console.log('ran')\nlet b = ;", 2, None),
+                                         ("q.py", "é = (\n", 1, 6), ("r.ts", "let a: number = 1;\nlet b: = ;", 2, None)):
+            with self.subTest(name=name):
+                done = self.membrane("check", self.file(name, text), code=2)
+                self.assertRegex(done.stdout, rf"^{name}:{line}:{column or r'[0-9]+'}: error\[\w+\]: ")
+                self.assertNotIn("ran", done.stdout)
+                found, = json.loads(self.membrane("check", name, "--json", code=2).stdout)["diagnostics"]
+                self.assertEqual((found["line"], found["code"]), (line, "SyntaxError"))
+        for name, text in (("p.py", "print('ran')"), ("p.js", "console.log('ran')"), ("p.mjs", "import x from './y.js'")):
+            self.assertEqual(self.membrane("check", self.file(name, text)).stdout, f"{name}: no errors\n")
+        self.assertEqual(self.membrane("check", "-", "--lang", "python", stdin="x = 1").stdout, "standard input: no errors\n")
+        self.membrane("check", "p.py", "--expand", code=2)
+
+    def test_what_a_program_made_comes_back_with_out(self):
+        program = self.file("p.py", """
+import os
+from membrane import chart, display
+os.makedirs("/plots/deep"); open("/plots/deep/a.txt", "w").write("made"); open("/b.bin", "wb").write(bytes(range(256)))
+display(chart.bar({"a": 1}))
+""")
+        self.assertIn("--out DIR", self.membrane("run", program).stderr)
+        report = json.loads(self.membrane("run", program, "--out", "results", "--json").stdout)
+        self.assertEqual(sorted(report["kept"]), ["results/b.bin", "results/display-1.svg", "results/plots/deep/a.txt"])
+        self.assertEqual((self.folder / "results/plots/deep/a.txt").read_text(), "made")
+        self.assertEqual((self.folder / "results/b.bin").read_bytes(), bytes(range(256)))
+        self.assertIn("<svg", (self.folder / "results/display-1.svg").read_text())
+        self.file("results/b.bin", "older, and longer than what replaces it" * 100)
+        done = self.membrane("run", program, "--out", "results/")
+        self.assertIn("kept: results/b.bin, ", done.stderr)
+        self.assertNotIn("--out DIR", done.stderr)
+        self.assertEqual((self.folder / "results/b.bin").read_bytes(), bytes(range(256)))
+
+    def test_out_writes_through_nothing_that_lies_in_the_way(self):
+        program = self.file("p.py", "import os\nos.makedirs('/d'); open('/d/x', 'w').write('new')")
+        (self.folder / "outside").mkdir()
+        self.file("outside/x", "untouched")
+        (self.folder / "results").mkdir()
+        for name, target in (("d", "../outside"), ("d", str(self.folder / "outside"))):
+            (self.folder / "results" / name).symlink_to(target)
+            self.assertIn("d/x cannot be written", self.membrane("run", program, "--out", "results", code=2).stderr)
+            (self.folder / "results" / name).unlink()
+        (self.folder / "results/d").mkdir()
+        (self.folder / "results/d/x").symlink_to(self.folder / "outside/x")
+        self.membrane("run", program, "--out", "results", code=2)
+        (self.folder / "results/d/x").unlink()
+        os.mkfifo(self.folder / "results/d/x")
+        self.membrane("run", program, "--out", "results", code=2)
+        self.assertEqual((self.folder / "outside/x").read_text(), "untouched")
+        self.membrane("run", program, "--out", program, code=2)
+
+    def test_a_replay_without_the_clock_and_randomness_of_the_recording_differs(self):
+        program = self.file("p.py", "import os, time\nprint(time.time(), os.urandom(4).hex())")
+        grants = ["--allow", "time", "--allow", "random"]
+        first = self.membrane("run", program, *grants, "--journal", "run.journal", "-q").stdout
+        self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal", "-q").stdout, first)
+        for granted in ([], grants[:2], grants[2:]):
+            with self.subTest(granted=granted):
+                report = json.loads(self.membrane("run", program, *granted, "--replay", "run.journal", "--json", code=1).stdout)
+                self.assertEqual((report["outcome"], report["error"]["code"]), ("diverged", "replay_diverged"))
+                self.assertIn("grants of time, random", report["error"]["hint"])
+
+
+    def test_a_file_that_is_not_granted_is_reported_with_the_flag_that_grants_it(self):
+        (self.folder / "in").mkdir()
+        self.file("in/x.txt", "read")
+        self.file("y.txt", "too")
+        for path, grant in ("in/x.txt", "fs:read:in:/in"), ("/in/x.txt", None), ("y.txt", "fs:read:y.txt:/y.txt"):
+            program = self.file("p.py", f"print(open({path!r}).read())")
+            reported = self.membrane("run", program, code=1).stderr
+            if grant is None:
+                self.assertIn("No file or directory of the host is granted.", reported)
+                self.assertNotIn("is here", reported)
+                continue
+            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} grants it.", reported)
+            self.membrane("run", program, "--allow", grant)
+
+    def test_a_granted_file_is_reported_with_its_path_in_the_program(self):
+        (self.folder / "data").mkdir()
+        self.file("data/log.csv", "a,b")
+        absolute = str(self.folder / "data/log.csv")
+        program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
+        script = self.file("p.js", "console.log(require('fs').readFileSync(process.argv[2], 'utf8'))")
+        for run in program, script:
+            for grant, path, seen in (("fs:read:./data/log.csv", "data/log.csv", "/log.csv"),
+                                      ("fs:read:./data", absolute, "/data/log.csv"),
+                                      (f"fs:read:{self.folder}/data/:/in", "data/log.csv", "/in/log.csv")):
+                with self.subTest(run=run, grant=grant):
+                    reported = self.membrane("run", run, "--allow", grant, path, code=1).stderr
+                    self.assertIn(f"hint: {path} is granted, and the program sees it as {seen}: open that.", reported)
+                    self.assertNotIn("not granted", reported)
+                    self.assertEqual(self.membrane("run", run, "--allow", grant, seen, "-q").stdout, "a,b\n")
+
+    def test_a_file_that_is_nowhere_is_offered_no_grant(self):
+        (self.folder / "data").mkdir()
+        program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
+        reported = self.membrane("run", program, "nofile.csv", code=1).stderr
+        self.assertIn("hint: nofile.csv is not here, either.\n", reported)
+        self.assertNotIn("--allow", reported)
+        reported = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
+        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", reported)
+
+    def test_a_missing_directory_to_write_to_has_a_hint_that_makes_or_grants_it(self):
+        reported = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", reported)
+        reported = self.membrane("run", "-e", "open('nope/x', 'w')", code=1).stderr
+        self.assertIn("hint: There is no directory /nope in the sandbox: os.makedirs makes it.", reported)
+        (self.folder / "out").mkdir()
+        reported = self.membrane("run", "-e", "open('out/x', 'w')", code=1).stderr
+        self.assertIn("hint: out is here, and not granted: --allow fs:write:out:/out grants it.", reported)
+        self.membrane("run", "-e", "open('out/x', 'w').close()", "--allow", "fs:write:out:/out")
+
+    def test_hints_do_not_mention_files_outside_the_working_directory(self):
+        for path in ("/etc/passwd", "../" + self.folder.name + "/y.txt", str(self.folder / "y.txt")):
+            self.file("y.txt", "")
+            for name, text in (("p.py", f"open({path!r})"), ("p.js", f"require('fs').readFileSync({path!r})")):
+                done = subprocess.run([COMMAND, "run", self.file(name, text)], cwd=self.folder, env=self.environment,
+                                      capture_output=True, text=True, timeout=SECONDS)
+                self.assertIn(done.returncode, (1, 2))
+                self.assertNotIn("is here", done.stderr)
+
+    def test_a_module_beside_the_program_is_reported_with_the_grant_for_it(self):
+        (self.folder / "app").mkdir()
+        self.file("app/helper.py", "x = 42")
+        program = self.file("app/main.py", "import helper\nprint(helper.x)")
+        reported = self.membrane("run", program, code=1).stderr
+        self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+        self.assertNotIn("--with", reported)
+        self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
+
+    def test_an_empty_line_in_a_block_does_not_end_it(self):
+        entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"
+                   "try:\n    1 / 0\n\nexcept ZeroDivisionError:\n    x = 5\n\n\nx\n")
+        done = self.membrane("repl", "--json", stdin=entries)
+        reports = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(r["outcome"], r["result"]) for r in reports],
+                         [("ok", ""), ("ok", "2"), ("ok", ""), ("ok", "5")])
+
+
+class PackagesOfJavaScript(WithLanguages):
+    def setUp(self):
+        super().setUp()
+        if subprocess.run([COMMAND, "run", "--lang", "js", "-e", "1"], capture_output=True, env=self.environment,
+                          timeout=SECONDS).returncode != 0:
+            self.skipTest("js is not installed")
+        for folder in "node_modules/twice", "data":
+            (self.folder / folder).mkdir(parents=True)
+        self.file("node_modules/twice/package.json", '{"name": "twice", "exports": {"import": "./m.mjs", "require": "./c.js"}}')
+        self.file("node_modules/twice/c.js", "module.exports = (n) => 2 * n")
+        self.file("node_modules/twice/m.mjs", "export default (n) => 2 * n + 0.5")
+        self.file("data/in.txt", "21")
+
+    def test_come_from_a_granted_directory_and_replay(self):
+        program = self.file("p.js", "const fs = require('fs');\nconst twice = require('twice');\n"
+                                    "fs.writeFileSync('/data/out.txt', String(twice(Number(fs.readFileSync('/data/in.txt', 'utf8')))));\n"
+                                    "import('twice').then((m) => console.log(m.default(1)));\n")
+        grants = ["--allow", "fs:read:./node_modules:/node_modules", "--allow", "fs:write:./data:/data"]
+        self.assertEqual(self.membrane("run", program, *grants, "--journal", "run.journal", "-q").stdout, "2.5\n")
+        self.assertEqual((self.folder / "data/out.txt").read_text(), "42")
+        self.file("data/in.txt", "something else")
+        self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal", "-q").stdout, "2.5\n")
+
+    def test_missing_packages_say_how_to_get_them(self):
+        reported = self.membrane("run", self.file("p.mjs", "import twice from 'twice';"), code=1).stderr
+        for part in ("Cannot find module 'twice'", "--with twice", "--allow fs:read:./node_modules:/node_modules"):
+            self.assertIn(part, reported)
+        reported = self.membrane("run", self.file("p.js", "require('fs').readFileSync('/data/in.txt')"), code=1).stderr
+        for part in ("ENOENT: no such file or directory, open '/data/in.txt'", "--allow fs:read:HOST_DIRECTORY:/data"):
+            self.assertIn(part, reported)
+
+    def test_one_beside_the_program_is_reported_with_the_flag_that_grants_it(self):
+        (self.folder / "app/lib").mkdir(parents=True)
+        self.file("app/lib/half.js", "module.exports = 21; exports.n = 1")
+        for name, text in (("p.js", "console.log(2 * require('./lib/half'))"), ("p.mjs", "import n from './lib/half.js'; console.log(2 * n)")):
+            program = self.file(f"app/{name}", text)
+            reported = self.membrane("run", program, code=2).stderr
+            self.assertIn("is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+            self.assertNotIn("HOST_DIRECTORY", reported)
+            self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
+        reported = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
+        self.assertNotIn("is next to", reported)
+
+    def test_a_limit_of_host_calls_is_named(self):
+        grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]
+        self.assertIn("EBUDGET", self.membrane("run", self.file("p.js", "require('twice')"), *grants, code=1).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv)
