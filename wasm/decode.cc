@@ -122,7 +122,7 @@ class Decoder {
     if (kSectionRanks[id] > kSectionRanks[last_section_]) return true;
     return reader_.fail(
         kSectionOutOfOrder, start,
-        id == last_section_ ? "a section stands twice" : "a section comes too late",
+        id == last_section_ ? "a section is there twice" : "a section comes too late",
         std::string(kSectionNames[id]) + " section",
         "a section that may follow the " + std::string(kSectionNames[last_section_]) + " section");
   }
@@ -166,11 +166,11 @@ class Decoder {
     const uint32_t at = reader_.offset();
     const auto rest = reader_.rest();
     if (rest.empty()) return reader_.fail(kUnexpectedEnd, at, "a type is missing where the bytes end");
-    const uint8_t* const behind = read_val_type(rest.data(), rest.data() + rest.size(), out);
-    if (behind == nullptr)
+    const uint8_t* const next = read_val_type(rest.data(), rest.data() + rest.size(), out);
+    if (next == nullptr)
       return reader_.fail(kMalformedType, at, "this byte is no value type", hex(rest[0]),
                           "0x7f to 0x7b, 0x74 to 0x69, 0x64 or 0x63");
-    reader_.skip_to(at + static_cast<uint32_t>(behind - rest.data()));
+    reader_.skip_to(at + static_cast<uint32_t>(next - rest.data()));
     return true;
   }
 

@@ -80,12 +80,12 @@ bool CodeValidator::clause_fits(const Instruction& in, const CatchClause& clause
   if (clause.has_ref()) caught.push_back(ValType::kExnRef);
   return fail(in,
               {.code = kBranchTypeMismatch,
-               .message = std::string(kNames[clause.kind]) + " leaves other values than " +
-                          describe_block(*target) + " takes that it branches to",
+               .message = std::string(kNames[clause.kind]) + " branches to " + describe_block(*target) +
+                          " with other values than it takes",
                .found = list_of(caught),
                .expected = list_of(wanted),
                .hint = "Give the block that is branched to the result type " + list_of(caught) +
-                       ": what the tag carries" + (clause.has_ref() ? ", and an exnref behind it." : ".")});
+                       ": what the tag carries" + (clause.has_ref() ? ", and an exnref after it." : ".")});
 }
 
 bool CodeValidator::on_throw(const Instruction& in) {
@@ -117,7 +117,7 @@ bool CodeValidator::on_if(const Instruction& in) {
 bool CodeValidator::else_fits(const Instruction& in) {
   return frame().op == Opcode::kIf ||
          fail(in, {.code = kElseWithoutIf,
-                   .message = "an else stands in " + describe_block(frame()) + ", not in an if"});
+                   .message = "an else is in " + describe_block(frame()) + ", not in an if"});
 }
 
 bool CodeValidator::on_else(const Instruction& in) {

@@ -45,7 +45,7 @@ class CompiledModule;
 // Register state of the interpreter: the same values pass from handler to handler. The accumulators are the
 // last integer, f64 and f32 result; each is in its slot as well, so that nothing but the next operations
 // of the same segment needs them.
-using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Run* ex, uint64_t acc,
+using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Run* run, uint64_t acc,
                          double acc64, float acc32);
 
 // The views of one word. Which one holds is said by the operation (translate.cc writes,

@@ -27,7 +27,7 @@ struct FrameStop {
 // record and the return address of its depth say which (native/state.h).
 class FrameWalk {
  public:
-  explicit FrameWalk(Run& ex);
+  explicit FrameWalk(Run& run);
   bool next(FrameStop& stop);  // false after the outermost
 
  private:
@@ -44,7 +44,7 @@ class FrameWalk {
 };
 
 // The stack of a stopped run, innermost first; at most `limit` frames.
-std::vector<FrameStop> frame_stops(Run& ex, size_t limit);
+std::vector<FrameStop> frame_stops(Run& run, size_t limit);
 
 struct StopPlaces {
   std::vector<CodePlace> places;  // of each stop

@@ -18,9 +18,9 @@
 namespace membrane::engine {
 
 struct Machine {
-  MEMBRANE_INLINE static MachineState& state(Run& ex) { return ex.machine_; }
-  MEMBRANE_INLINE static const ExecutionLimits& limits(const Run& ex) { return ex.limits_; }
-  MEMBRANE_INLINE static sigjmp_buf& fault_jump(Run& ex) { return ex.fault_jump_; }
+  MEMBRANE_INLINE static MachineState& state(Run& run) { return run.machine_; }
+  MEMBRANE_INLINE static const ExecutionLimits& limits(const Run& run) { return run.limits_; }
+  MEMBRANE_INLINE static sigjmp_buf& fault_jump(Run& run) { return run.fault_jump_; }
 
   MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
   MEMBRANE_INLINE static Memory& memory(const Instance& i, uint32_t index) { return *i.memories_[index]; }
@@ -66,7 +66,7 @@ struct Machine {
   }
   MEMBRANE_INLINE static Instance* home(const Instance& i) { return i.home_; }
   static FunctionInstance* own_functions(const Instance& i) { return i.own_; }
-  MEMBRANE_INLINE static FrameRecord* frames(Run& ex) { return ex.frames_; }
+  MEMBRANE_INLINE static FrameRecord* frames(Run& run) { return run.frames_; }
   static GlobalInstance* const* globals(const Instance& i) { return i.globals_.data(); }
   static std::span<Table* const> tables(const Instance& i) { return i.tables_; }
   static std::span<FunctionInstance* const> imports(const Instance& i) { return i.imports_; }
@@ -79,10 +79,10 @@ struct Machine {
   }
   static std::vector<bool>& dropped_datas(Instance& i) { return i.dropped_datas_; }
   static std::vector<std::vector<uint64_t>>& segments(Instance& i) { return i.elements_; }
-  static FunctionInstance*& entry(Run& ex) { return ex.entry_; }
-  static uint64_t* slots(Run& ex) { return ex.slots_; }
-  static void owe(Run& ex, uint64_t fuel);  // HostCall::owe
-  static void set_fell_short(Run& ex) { ex.fell_short_ = true; }
+  static FunctionInstance*& entry(Run& run) { return run.entry_; }
+  static uint64_t* slots(Run& run) { return run.slots_; }
+  static void owe(Run& run, uint64_t fuel);  // HostCall::owe
+  static void set_fell_short(Run& run) { run.fell_short_ = true; }
   static void drop_data(Instance& i, uint32_t index) { i.dropped_datas_[index] = true; }
   static std::span<const uint8_t> data(const Instance& i, uint32_t index) {
     if (i.dropped_datas_[index]) return {};

@@ -11,8 +11,8 @@
 
 namespace membrane::engine {
 
-// Runs `ex` from its saved registers until it stops; its state says why.
-void interpret(Run& ex);
+// Runs `run` from its saved registers until it stops; its state says why.
+void interpret(Run& run);
 
 // The code after the outermost frame.
 extern const Word kExitStub[2];
@@ -31,6 +31,6 @@ inline constexpr uint64_t kSampleFuel = 20'000;
 
 // Moves `slice` from the reserve to `fuel`, or what it takes to cover `needed`, or what there is. True when
 // the owner's poll, which it is time for now and then, asks to stop.
-bool refill_slice(Run& ex, int64_t& fuel, uint64_t needed, uint64_t slice);
+bool refill_slice(Run& run, int64_t& fuel, uint64_t needed, uint64_t slice);
 
 }  // namespace membrane::engine

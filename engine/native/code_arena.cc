@@ -51,9 +51,9 @@ class Arena {
   // Makes a reserved range longer where it is.
   bool extend(size_t at, size_t bytes, size_t to) {
     const std::lock_guard lock(mutex_);
-    const auto behind = free_.find(at + bytes);
-    if (behind == free_.end() || behind->second < to - bytes) return false;
-    take(behind, to - bytes);
+    const auto next = free_.find(at + bytes);
+    if (next == free_.end() || next->second < to - bytes) return false;
+    take(next, to - bytes);
     advise(at, to);
     return true;
   }

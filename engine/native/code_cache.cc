@@ -46,8 +46,8 @@ uint64_t table_bytes_of(const Header& header) {
          sizeof(FrameSlots) * uint64_t{header.frame_count};
 }
 uint64_t code_offset_of(const Header& header) {
-  const uint64_t behind = sizeof header + table_bytes_of(header);
-  return (behind + kAlignment - 1) / kAlignment * kAlignment;
+  const uint64_t tables_end = sizeof header + table_bytes_of(header);
+  return (tables_end + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 void put_checksum(Header& header, std::span<const uint8_t> tables, std::span<const uint8_t> code) {

@@ -189,8 +189,8 @@ class FunctionCompiler {
   }
   void load_pin(uint8_t pin);
 
-  // A register that holds the value, to be read. The caller releases `v`, which becomes kRegister unless a
-  // pinned register is lent.
+  // A register that holds the value, only to be read. The caller releases `v`, which becomes kRegister unless the
+  // register is that of a pinned local.
   MEMBRANE_INLINE Reg register_of(Operand& v, RegisterSet except = 0) {
     if (v.kind == Operand::Kind::kRegister) return static_cast<Reg>(v.number);
     if (v.kind == Operand::Kind::kLocal)

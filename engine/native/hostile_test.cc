@@ -276,7 +276,7 @@ TEST_F(Hostile, EveryLocalIsPendingOnTheStack) {
 
 // -- branch tables -----------------------------------------------------------------------------
 
-Bytes branch_table(uint32_t targets, uint32_t blocks, const Bytes& inside = {}, const Bytes& behind = {}) {
+Bytes branch_table(uint32_t targets, uint32_t blocks, const Bytes& inside = {}, const Bytes& after = {}) {
   Bytes text = repeat({0x02, 0x40}, blocks);
   append(text, inside);
   append(text, cat({{0x20, 0, 0x0E}, u32(targets)}));
@@ -284,7 +284,7 @@ Bytes branch_table(uint32_t targets, uint32_t blocks, const Bytes& inside = {}, 
   for (uint32_t i = 0; i < blocks; ++i) {
     append(text, {0x0B});
     append(text, kAddOne);
-    append(text, behind);
+    append(text, after);
   }
   append(text, code("local.get 0"));
   return one(i32_locals(20), text);

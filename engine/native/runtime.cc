@@ -75,7 +75,8 @@ bool has_code(const FunctionCode& f) {
 // One visit to compiled code.
 class Visit {
  public:
-  explicit Visit(Run& ex) : ex_(ex), m_(Machine::state(ex)), n_(*m_.native), frames_(Machine::frames(ex)) {}
+  explicit Visit(Run& run)
+      : run_(run), m_(Machine::state(run)), n_(*m_.native), frames_(Machine::frames(run)) {}
 
   void run();
 
@@ -95,8 +96,8 @@ class Visit {
   bool cover(uint64_t price, Charge charge);
   void take_return_address();
   void enter_interpreter(FrameRecord* record);
-  void lend_slice();
-  void withhold_slice();
+  void extend_slice();
+  void shorten_slice();
   void call_interpreter(const FunctionCode& callee);
   void call_instance(FunctionInstance& target);
   void tail_call(FunctionInstance& target, uint64_t* arguments);
@@ -125,7 +126,7 @@ class Visit {
   void raise(const HelperCall& call);
   void bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds);
 
-  Run& ex_;
+  Run& run_;
   MachineState& m_;
   NativeState& n_;
   FrameRecord* const frames_;
@@ -165,19 +166,19 @@ void Visit::run() {
   }
   m_.where = Where::kNative;
   m_.state = RunState::kReady;
-  lend_slice();
-  const RunningCode scope(ex_);
+  extend_slice();
+  const RunningCode scope(run_);
   do {
     n_.registers[r15] = static_cast<uint64_t>(m_.fuel);
     Trampolines::instance().enter(&n_);
     m_.fuel = static_cast<int64_t>(n_.registers[r15]);
   } while (go_on());
-  withhold_slice();
+  shorten_slice();
 }
 
 // Compiled code runs up to the next poll: notes what the interpreter has left of its sample, and adds the slices to
 // come.
-void Visit::lend_slice() {
+void Visit::extend_slice() {
   if (m_.sample_fuel != 0) m_.sample_fuel = std::max<uint64_t>(1, static_cast<uint64_t>(m_.fuel));
   const uint64_t more = std::min(m_.fuel_until_poll, m_.fuel_reserve);
   m_.fuel += static_cast<int64_t>(more);
@@ -187,7 +188,7 @@ void Visit::lend_slice() {
 
 // The interpreter continues with its sample: otherwise functions that compiled code calls, each for a short while,
 // would never be seen.
-void Visit::withhold_slice() {
+void Visit::shorten_slice() {
   if (m_.sample_fuel == 0) m_.sample_fuel = kSampleFuel;
   const uint64_t fuel = static_cast<uint64_t>(m_.fuel), kept = std::min(fuel, m_.sample_fuel);
   m_.fuel = static_cast<int64_t>(kept);
@@ -219,12 +220,12 @@ void Visit::after_fuel() {
   m_.fuel += charge.cost();
   if (!cover(charge.cost(), charge)) return;
   m_.fuel -= charge.cost();
-  n_.pc = charge.behind();
+  n_.pc = charge.end();
 }
 
 // Sees to it that the slice covers `price`; else pauses at the charge, whose cost is given back already.
 bool Visit::cover(uint64_t price, Charge charge) {
-  const bool interrupted = refill_slice(ex_, m_.fuel, price, Machine::limits(ex_).poll_interval_fuel);
+  const bool interrupted = refill_slice(run_, m_.fuel, price, Machine::limits(run_).poll_interval_fuel);
   if (!interrupted && m_.fuel >= static_cast<int64_t>(price)) return true;
   n_.pc = charge.at;
   stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
@@ -276,7 +277,7 @@ void Visit::return_to_caller(uint64_t* results) {
 void Visit::call_host(FunctionInstance& target) {
   uint64_t* const slots = frame();
   if (slots + std::max(target.param_slots, target.result_slots) > m_.stack_end) return overflow_in_caller();
-  HostCall call{ex_, m_.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
+  HostCall call{run_, m_.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
   const HostAction action = (*target.host)(call);
   switch (action) {
     case HostAction::kTrap:
@@ -332,7 +333,7 @@ void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
 void Visit::tail_call_host(FunctionInstance& target, uint64_t* arguments) {
   if (arguments + std::max(target.param_slots, target.result_slots) > m_.stack_end)
     return trap(TrapKind::kStackOverflow);
-  HostCall call{ex_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
+  HostCall call{run_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
   m_.tail_host = &target;
   m_.tail_arguments = arguments;
   const HostAction action = (*target.host)(call);
@@ -445,7 +446,7 @@ void Visit::throw_reference(const HelperCall& call, uint64_t reference) {
 }
 
 void Visit::raise(const HelperCall& call) {
-  const CatchSearch found = ex_.find_catch(static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
+  const CatchSearch found = run_.find_catch(static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
   if (found.interrupted) {
     const Charge charge{n_.pc - call.distance};
     m_.fuel += charge.cost();
@@ -457,7 +458,7 @@ void Visit::raise(const HelperCall& call) {
     m_.trap_message = describe(m_.throwing);
     return trap(TrapKind::kUncaughtException);
   }
-  if (ex_.enter_catch(found) == Caught::kNoRoom) return trap(TrapKind::kTooManyExceptions);
+  if (run_.enter_catch(found) == Caught::kNoRoom) return trap(TrapKind::kTooManyExceptions);
   bind();
 }
 
@@ -529,10 +530,10 @@ void Visit::convert(wasm::Opcode op, uint64_t& slot) {
 
 }  // namespace
 
-void run(Run& ex) { Visit(ex).run(); }
+void run(Run& run) { Visit(run).run(); }
 
-void resume_at(Run& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
-  MachineState& m = Machine::state(ex);
+void resume_at(Run& run, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
+  MachineState& m = Machine::state(run);
   NativeState& n = *m.native;
   n.rsp = n.top - depth;
   n.registers[rbp] = reinterpret_cast<uint64_t>(frame);

@@ -142,14 +142,14 @@ struct NativeStack {
 
 // Makes a frame of compiled code the innermost, to be resumed at `pc` of its function as after a call: all its values
 // are in their slots.
-void resume_at(Run& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
+void resume_at(Run& run, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
 
 // Continues in compiled code until something stops it: a pause, the end, or the interpreter's turn.
-void run(Run& ex);
+void run(Run& run);
 
 // The interpreter stands at a segment's header: compiles its function, if it can be, and makes the frame one
 // of compiled code.
-void tier_up(Run& ex);
+void tier_up(Run& run);
 
 // The address that a frame has as its return address when the interpreter called it.
 const void* return_to_interpreter();

@@ -76,14 +76,14 @@ struct Charge {
     std::memcpy(&cost, at + kSubtractBytes - sizeof cost, sizeof cost);
     return cost;
   }
-  [[nodiscard]] const uint8_t* behind() const { return at + kSubtractBytes + kBranchBytes; }
+  [[nodiscard]] const uint8_t* end() const { return at + kSubtractBytes + kBranchBytes; }
 };
 
-// What stands after a call, unless the callee's frame begins where its caller's does:
+// The instruction after a call, unless the callee's frame begins where its caller's does:
 //
 //   48 83 ED advance      sub rbp, advance     advance: 1 byte, with a sign
 //   48 81 ED advance      sub rbp, advance     advance: 4 bytes
-struct BehindCall {
+struct AfterCall {
   // In slots, from the frame of the caller to that of the callee.
   static uint32_t frame_advance(const void* return_address) {
     uint8_t bytes[7];

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 Bytes BodyGenerator::generate() {
   const size_t params = locals_.size();
@@ -324,4 +324,4 @@ void BodyGenerator::select() {
   drop_types(2);
 }
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

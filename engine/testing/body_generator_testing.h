@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/testing/generating_testing.h"
+#include "engine/testing/generator_parts_testing.h"
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 class BodyGenerator {
  public:
@@ -156,4 +156,4 @@ class BodyGenerator {
   Bytes out_;
 };
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

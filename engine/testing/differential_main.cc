@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/testing/differential_testing.h"
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 
 using namespace membrane::engine;
 

@@ -10,7 +10,7 @@
 #include "engine/execution/execution.h"
 #include "engine/execution/module.h"
 #include "engine/freeze/snapshot.h"
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 #include "engine/testing/reference_testing.h"
 #include "wasm/binary.h"
 

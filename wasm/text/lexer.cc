@@ -83,16 +83,16 @@ Diagnostic unclosed_parenthesis(std::string_view text, const std::vector<Token>&
   d.expected = ")";
   d.found = "the end of the text";
   std::vector<uint32_t> around;
-  const auto word_behind = [&](uint32_t i) { return std::string(tokens[i + 1].in(text)); };
+  const auto word_after = [&](uint32_t i) { return std::string(tokens[i + 1].in(text)); };
   for (uint32_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].kind == TokenKind::kClose) around.pop_back();
     if (tokens[i].kind != TokenKind::kOpen) continue;
-    const std::string inner = word_behind(i);
-    if (!around.empty() && is_field_keyword(inner) && !may_contain(word_behind(around.back()), inner)) {
+    const std::string inner = word_after(i);
+    if (!around.empty() && is_field_keyword(inner) && !may_contain(word_after(around.back()), inner)) {
       const Token& outer = tokens[around.back()];
       d.place = locate(text, outer.begin, outer.end);
-      d.message = "this (" + word_behind(around.back()) + " is not closed before the (" + inner +
-                  " in line " + std::to_string(locate(text, tokens[i].begin).line);
+      d.message = "this (" + word_after(around.back()) + " is not closed before the (" + inner + " in line " +
+                  std::to_string(locate(text, tokens[i].begin).line);
       d.found = "(" + inner;
       return d;
     }
@@ -143,7 +143,7 @@ Diagnostic Lexer::error() const {
       d.expected = "\\t \\n \\r \\\" \\' \\\\ \\hh or \\u{hex}";
       break;
     default:
-      d.message = "this character cannot stand here";
+      d.message = "this character cannot be here";
       if (is_utf8(span) && static_cast<uint8_t>(span[0]) > 0x20) d.found = span;
   }
   return d;
@@ -172,10 +172,10 @@ std::optional<Token> Lexer::skip_annotation(Token open) {
       if (t.kind == TokenKind::kOpen) ++depth;
       if (t.kind == TokenKind::kClose) --depth;
     }
-    const size_t behind = at_;
+    const size_t after_close = at_;
     open = next_raw();
     if (open.kind != TokenKind::kOpen || at_ >= text_.size() || text_[at_] != '@') {
-      at_ = behind;
+      at_ = after_close;
       return std::nullopt;
     }
   }
@@ -191,9 +191,9 @@ Token Lexer::next_raw() {
     if (at_ == text_.size()) return token(TokenKind::kEnd, at_, at_);
     const size_t begin = at_;
     const char c = text_[at_];
-    const char behind = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     if (c == '(') {
-      if (behind == ';') [[unlikely]] {
+      if (next == ';') [[unlikely]] {
         if (!skip_block_comment()) return token(TokenKind::kError, error_begin_, error_end_);
         continue;
       }
@@ -204,7 +204,7 @@ Token Lexer::next_raw() {
       ++at_;
       return token(TokenKind::kClose, begin, at_);
     }
-    if (c == ';' && behind == ';') {
+    if (c == ';' && next == ';') {
       if (!skip_line_comment()) return token(TokenKind::kError, error_begin_, error_end_);
       continue;
     }

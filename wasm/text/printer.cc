@@ -544,7 +544,7 @@ class Printer {
       const Instruction& in = reader.instruction();
       const bool is_end = in.op == Opcode::kEnd;
       if (is_end && open_labels_.empty()) {
-        if (!reader.at_end()) put("\n    (; code behind the end of the function ;)");
+        if (!reader.at_end()) put("\n    (; code after the end of the function ;)");
         return;
       }
       if (is_end) open_labels_.pop_back();

@@ -1,4 +1,4 @@
-// What the generator of modules (generate_testing.h) is made of: choices, the types of a module, the plain instructions.
+// What the generator of modules (module_generator_testing.h) is made of: choices, the types of a module, the plain instructions.
 //
 // Threads: belongs to the call of generate_module(); the lists of instructions may be read by any.
 #pragma once
@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 #include "wasm/assemble_testing.h"
 #include "wasm/opcode.h"
 #include "wasm/type_coding.h"
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 using wasm::Immediate;
 using wasm::Opcode;
@@ -103,4 +103,4 @@ uint32_t lanes_of(std::string_view mnemonic);
 bool makes_nans(std::string_view text);
 void append_opcode(Bytes& out, Opcode op);
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator
