@@ -47,7 +47,7 @@ std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping
 //  - neighbouring runs of locals of one type are one run;
 //  - an element segment has the least flags (0..7) that express it, a data segment likewise;
 //  - the data count section is there exactly when code names a data segment (memory.init, data.drop, …);
-//  - the name section, when there are names, stands last of all; other custom sections follow
+//  - the name section, when there are names, comes last; other custom sections follow
 //    the section that they followed.
 // The module need not be valid: a body that cannot be decoded is written as it is.
 std::vector<uint8_t> encode(const Module& module);

@@ -38,7 +38,7 @@ enum SectionId : uint8_t {
 constexpr std::array<std::string_view, 14> kSectionNames = {
     "custom", "type",  "import",  "function", "table", "memory",     "global",
     "export", "start", "element", "code",     "data",  "data count", "tag"};
-// Where a section may stand: tag (13) comes before global (6), data count (12) before code (10).
+// The order of sections: tag (13) comes before global (6), data count (12) before code (10).
 constexpr std::array<uint8_t, 14> kSectionRanks = {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 11, 6};
 
 constexpr uint8_t kFuncByte = 0x60, kStructByte = 0x5F, kArrayByte = 0x5E;

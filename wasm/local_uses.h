@@ -33,7 +33,7 @@ class LocalUses {
   [[nodiscard]] const std::vector<uint32_t>& used() const { return used_; }
   // Uses of a local, eightfold for each loop around them, up to kMostWeight.
   [[nodiscard]] uint32_t weight(uint32_t local) const { return locals_[local].weight; }
-  // In the order of the code; an inner loop stands after the outer one.
+  // In the order of the code; an inner loop comes after the outer one.
   [[nodiscard]] const std::vector<Loop>& loops() const { return loops_; }
   [[nodiscard]] const std::vector<Use>& uses() const { return uses_; }
 

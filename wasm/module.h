@@ -90,7 +90,7 @@ struct Global {
 };
 
 struct Tag {
-  uint32_t type = 0;               // into Module::types: what an exception of it carries
+  uint32_t type = 0;               // into Module::types: what its exceptions carry
   uint32_t import = kNotImported;  // into Module::imports
 };
 

@@ -20,8 +20,8 @@ namespace membrane::wasm {
 // kIndexedByte and the type's index. Equal types have equal bits, but for types that are defined twice
 // (type_relations.h). The enumerators of references are the nullable ones: kFuncRef is (ref null func).
 //
-// kBottom is the validator's "any type" in unreachable code, kBottomRef its "any reference": neither ever
-// stands in a module. kI8 and kI16 are of fields only.
+// kBottom is the validator's "any type" in unreachable code, kBottomRef its "any reference": neither is
+// ever in a module. kI8 and kI16 are of fields only.
 enum class ValType : uint32_t {
   kI32 = 0x7F,
   kI64 = 0x7E,

@@ -4,8 +4,7 @@
 // the inside of function bodies is decoded for the first and only time, so it reports what is
 // malformed there (see binary.h). The implementation limits of limits.h are enforced here.
 //
-// Each diagnostic shows what stood on the stack and what should have stood there, and how to mend
-// it. With the text that the module was parsed from, its place is a line and a column of that; else
+// Each diagnostic shows what was on the stack, what should have been there, and the likely repair. With the text that the module was parsed from, its place is a line and a column of that; else
 // it is an offset into Module::bytes, or offset 0 when a declaration is wrong.
 //
 // Threads: validate() is pure. A Validator belongs to one thread; several Validators may share a
@@ -83,7 +82,7 @@ struct Standing {
 void standings_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
                   const std::function<bool(size_t, const Standing&)>& take);
 
-// Where the instruction at `code_offset` (into Module::bytes) stands: line and column when the
+// Where the instruction at `code_offset` (into Module::bytes) is: line and column when the
 // module was parsed from `text`, else the offset itself.
 Place place_of(const Module& module, uint32_t code_offset, std::string_view text);
 

@@ -45,7 +45,7 @@ bool CodeValidator::on_unreachable(const Instruction&) {
 bool CodeValidator::on_block(const Instruction& in) { return push_frame(in); }
 bool CodeValidator::on_loop(const Instruction& in) { return push_frame(in); }
 
-// The clauses stand outside of their block: its operands are on the stack still when they are looked at.
+// The clauses are outside of their block: its operands are still on the stack when the clauses are checked.
 bool CodeValidator::on_try_table(const Instruction& in) { return clauses(in) && push_frame(in); }
 
 bool CodeValidator::clauses(const Instruction& in) {
@@ -252,7 +252,7 @@ bool CodeValidator::call_type(const FuncType* type, ValType last, const Instruct
   return type != nullptr && pop_arguments(*type, last, in) && push_all(type->results);
 }
 
-// What a tail call gives back is what its function gives back.
+// A tail call returns what the function returns.
 bool CodeValidator::tail_call_type(const FuncType* type, ValType last, const Instruction& in) {
   if (type == nullptr || !pop_arguments(*type, last, in)) return false;
   const Types results = frames_[0].results;

@@ -119,7 +119,7 @@ bool CodeValidator::fail_branch(const Instruction& in, const Frame& at, bool has
 
 bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
   const Types stack(floor_, static_cast<size_t>(before_ - floor_));
-  // Leftover values are reported as such, when what is on top of them is right or nothing is wanted.
+  // Leftover values are reported as leftover when what is on top of them is right or nothing is wanted.
   top_ = before_;
   if (!holds(at.results))
     return fail_stack(in, at.results, kResultTypeMismatch, describe_block(at) + " must end with");

@@ -34,12 +34,12 @@ FunctionInfo info_of(std::string_view text) {
   return info && !info->functions.empty() ? info->functions[0] : FunctionInfo{};
 }
 
-// -- each code once: what is wrong, where, and what the reader is told to do
+// -- each code once: what is wrong, where, and the hint
 
 struct Wrong {
   DiagnosticCode code;
   std::string_view text;
-  std::string_view at;       // what stands at the place in the text
+  std::string_view at;       // the text at the place
   std::string_view message;  // is in the message
   std::string_view found, expected;
   std::string_view hint;  // is in the hint
@@ -397,7 +397,7 @@ TEST(Validate, FindsTypesOfLocalsFarBack) {
   EXPECT_NE(verdict(text + " (drop (local.get 2004))))"), "");
 }
 
-// -- what the engine is told
+// -- what the engine learns
 
 TEST(ValidationInfo, TellsTheFrameOfEachFunction) {
   const FunctionInfo info = info_of(

@@ -1,4 +1,4 @@
-// Operands as such, locals, globals and tables (specification, chapters 3.4.3 to 3.4.5).
+// Operands in general, locals, globals and tables (specification, chapters 3.4.3 to 3.4.5).
 #include <algorithm>
 #include <array>
 #include <string>

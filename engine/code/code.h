@@ -48,8 +48,8 @@ class CompiledModule;
 using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Run* run, uint64_t acc,
                          double acc64, float acc32);
 
-// The views of one word. Which one holds is said by the operation (translate.cc writes,
-// *_handlers.cc read; the formats stand beside each handler there).
+// The views of one word. The operation says which one applies (translate*.cc write, *_handlers.cc read; each
+// handler's comment has its format).
 struct HeaderWord {
   uint32_t cost, code_offset;
 };

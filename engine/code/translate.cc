@@ -12,7 +12,7 @@ using wasm::ValType;
 
 namespace {
 
-// Bounds that keep translation linear on hostile code: so many pending locals or unsettled entries are kept.
+// Bounds that keep translation linear on hostile code: the most pending locals and unsettled entries.
 constexpr uint32_t kMaxPendingLocals = 32;
 constexpr size_t kMaxUnsettled = 64;
 

@@ -311,7 +311,7 @@ class Translator {
     uint64_t stamp = 0;
     uint32_t at = 0;
   };
-  std::vector<Way> ways_;  // of the br_table at hand, by depth: those with its stamp
+  std::vector<Way> ways_;  // of the current br_table, by depth: those with its stamp
   uint64_t way_stamp_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Where the frames of a run stand.
+// The places of a run's frames.
 //
 // Threads: reads a Run that its thread has stopped.
 #pragma once

@@ -29,7 +29,7 @@ class Execution final : public Run {
   RunState resume();
 
   [[nodiscard]] const Trap& trap() const { return trap_; }
-  // Where it stands, innermost first; for pauses.
+  // The places of its frames, innermost first; for pauses.
   [[nodiscard]] std::vector<CodePlace> backtrace();
 
  private:

@@ -97,7 +97,7 @@ std::vector<uint64_t> FrameState::slots(uint32_t count) const {
 namespace {
 
 uint64_t canonical_bits(uint64_t bits, bool is_f32) {
-  if (is_f32) {  // and what may stand above it in a vector
+  if (is_f32) {  // and what may be above it in a vector
     const auto lane = [](auto narrow) {
       return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : static_cast<uint32_t>(narrow);
     };
@@ -106,7 +106,7 @@ uint64_t canonical_bits(uint64_t bits, bool is_f32) {
   return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
 }
 
-// False for a frame that stands at a stub, after which there is no place in its function.
+// False for a frame at a stub, after which there is no place in its function.
 bool is_begun(const FrameStop& stop) {
   return stop.function->code.load(std::memory_order_acquire) != nullptr && stop.at != kTranslateStub &&
          stop.at != kNativeStub && stop.at != kTailHostStub;
@@ -115,12 +115,12 @@ bool is_begun(const FrameStop& stop) {
 }  // namespace
 
 struct KnownFrames::Parts {
-  // Beyond so many places, or values in their frames, all are forgotten.
+  // Beyond this many places, or values in their frames, all are forgotten.
   static constexpr size_t kMostPlaces = 1 << 15, kMostValues = 1 << 21;
 
   std::map<Remade<Recorder>::Key, Recorder> interpreted;
   std::map<Remade<native::Watch>::Key, native::Watch> compiled;
-  // Function, offset in its code, whether the frame waits; nothing where no frame can stand.
+  // Function, offset in its code, whether the frame waits; nothing where there can be no frame.
   using Place = std::tuple<const FunctionCode*, uint32_t, bool>;
   std::map<Place, std::optional<std::vector<ValType>>> types;
   size_t values = 0;
@@ -137,13 +137,13 @@ struct KnownFrames::Parts {
 KnownFrames::KnownFrames() : parts_(std::make_unique<Parts>()) {}
 KnownFrames::~KnownFrames() = default;
 
-// What is to be known of stops, innermost first, to say where they stand.
+// What is needed about stops, innermost first, to find where the values of their frames are.
 struct RemadeStops {
   static constexpr uint32_t kLeft = UINT32_MAX;  // before a tail call: no place comes after it
 
   KnownFrames::Parts& known;
   std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by; or kLeft
-  bool at_call;                  // the innermost stands in front of a call of the host
+  bool at_call;                  // the innermost frame is before a call of the host
 
   RemadeStops(std::span<const FrameStop> stops, bool before_call, KnownFrames& frames)
       : known(*frames.parts_), at_call(before_call) {
@@ -198,7 +198,7 @@ FrameState stand_interpreted(const FrameStop& stop, const RemadeStops& known, ui
   return s;
 }
 
-// `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands after one, ends there.
+// `callee_fp`: where the frame above it begins. A frame that waits for a call, or has just returned from one, ends there.
 FrameState stand_compiled(const FrameStop& stop, const RemadeStops& known, uint32_t pc,
                           const uint64_t* callee_fp, const native::NativeState& n) {
   FrameState s;
@@ -312,7 +312,7 @@ void each_frame_value(Run& run, KnownFrames& frames,
     }
   };
   for (size_t i = 0; i < stands.size(); ++i) {
-    // A frame that ends in a call has no place to stand at, and nothing that it uses again.
+    // A frame that ends in a tail call has no place any more, and nothing that it uses again.
     if (stands[i].is_left) continue;
     if (const auto& types = known.types.at(place_of(i)))
       show(*stands[i].function->module, *types, stands[i].slots(wasm::slots_of(*types)).data());

@@ -53,7 +53,7 @@ class RunnableModule final : public CompiledModule {
   // Of a restored module, whose functions are made when they are looked at.
   MappedVector<native::FrameSlots> known_frames_;
   const native::ModuleCode* known_code_ = nullptr;
-  std::mutex make_mutex_;     // guards the making of functions; nobody locks another within
+  std::mutex make_mutex_;     // guards the making of functions; no other is locked while it is held
   mutable std::mutex mutex_;  // guards code_, catches_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
   std::vector<std::unique_ptr<CatchTable>> catches_;
@@ -61,7 +61,7 @@ class RunnableModule final : public CompiledModule {
   std::once_flag lone_once_;
   std::unique_ptr<LoneFunctions> lone_;
   std::shared_ptr<const MemoryImage> data_image_;  // guarded by mutex_, as is the next
-  uint32_t instances_ = 0;  // 2: there were so many or more, and data_image_ is what it will be
+  uint32_t instances_ = 0;                         // 2: there were two or more, and data_image_ is final
 };
 
 std::optional<Diagnostic> RunnableModule::prepare(std::string_view text, const native::CodeCache* cache) {

@@ -45,7 +45,7 @@ CatchSearch find_catch(Run& run, uint64_t most_fuel) {
       if (table != nullptr)
         found.clause = find_clause(*table, at->pc - 1, *stop.instance, throwing.tag, clauses);
     } else if (const CatchTable* const table = stop.function->catches; table != nullptr) {
-      // A frame that called resumes after the call; the innermost stands at what throws.
+      // A frame that called resumes after the call; the innermost is at the instruction that throws.
       const auto at = static_cast<uint32_t>(stop.at - stop.function->code.load(std::memory_order_acquire));
       found.clause = find_clause(*table, frames == 0 ? at : at - 1, *stop.instance, throwing.tag, clauses);
     }

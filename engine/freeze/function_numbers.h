@@ -2,7 +2,7 @@
 // for null.
 //
 // Of references in an instance that stands alone (InstanceStart): its own functions are the module's, and the imports,
-// which are others in each Store, are listed beside: where they stand, and which they are.
+// which are others in each Store, are in a list of their own: where they are, and which they are.
 //
 // Threads: pure functions.
 #pragma once

@@ -80,7 +80,7 @@ void Runs::write(std::vector<uint8_t>& out) const {
   out.insert(out.end(), content_.begin(), content_.end());
 }
 
-// What stands at indices, ascending; each with a number.
+// The values at ascending indices; each with a number.
 template <typename Number>
 class Places {
  public:
@@ -101,7 +101,7 @@ class Reader : public NumberReader {
  public:
   using NumberReader::NumberReader;
 
-  // Calls take(index) for each of ascending indices, to read what stands there. An index that is not below `end` fails.
+  // Calls take(index) for each of the ascending indices, to read the value. An index that is not below `end` fails.
   void places(uint64_t end, auto take) {
     const auto count = number<uint32_t>();
     uint64_t least = 0;

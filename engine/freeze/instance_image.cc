@@ -19,7 +19,7 @@ std::unexpected<Error> unsupported(std::string what) {
   return fail(ErrorCode::kUnsupported, std::move(what), "Freeze a run of it into a snapshot instead.");
 }
 
-// Elements that are imports of the instance, which stands alone: its own functions, which most are, stand together.
+// The elements that are imports of the instance, which stands alone. Most are its own functions, which are contiguous.
 std::vector<std::pair<size_t, uint32_t>> imports_among(std::span<const uint64_t> elements,
                                                        const Instance& instance) {
   std::vector<std::pair<size_t, uint32_t>> found;

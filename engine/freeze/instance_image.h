@@ -33,7 +33,7 @@ class InstanceImage {
   // Exceptions that it caught and cannot reach any more are left out. Errors: kUnsupported for an instance that shares
   // anything with others, has structs or arrays, or may hold an exception in a global or a table; kExhausted when the
   // system has no room for its memory.
-  // kChanges: when the instance came of an image itself, only what it changed is copied, at the price of copying it
+  // kChanges: when the instance was made from an image, only what it changed is copied, at the price of copying it
   // again into each of its own instances. For a step back, or few forks; kWhole for many.
   enum class Keep : uint8_t { kWhole, kChanges };
   static Result<std::shared_ptr<const InstanceImage>> capture(Instance& instance, Keep keep = Keep::kWhole);

@@ -271,7 +271,7 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   return {};
 }
 
-// The entry has ended in a call of the host, whose arguments are all that there is.
+// The entry has ended in a tail call of the host, whose arguments are all that is left.
 void Snapshot::place_tail_call(Execution& run, Instance& instance) const {
   MachineState& m = Machine::state(run);
   std::ranges::copy(frame_slots_, m.fp);

@@ -1,7 +1,7 @@
 // Freezing a run into bytes, and thawing it: later, in another process, in another tier, on
 // another kind of processor. The format: docs/snapshot-format.md.
 //
-// A run that is paused (out of fuel, interrupted, or not yet begun) stands at a safepoint:
+// A run that is paused (out of fuel, interrupted, or not yet begun) is at a safepoint:
 // at the head of a segment, or before or after a call of the host. There its frames mean
 // the same in every tier, so a snapshot holds no address and no machine code: functions
 // are indices, places are offsets into their bodies, references are indices of functions, exceptions or objects.
@@ -40,8 +40,8 @@ inline constexpr uint32_t kNewestSnapshotVersion = 3;
 Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
                                     std::span<const uint8_t> embedder_state = {}, uint64_t fuel_before = 0);
 
-// What was found out about places in the code of a module while frames were frozen and thawed: they stand at the same
-// places again and again. Ownership: the module must outlive it. Threads: any.
+// What was found out about places in a module's code while frames were frozen and thawed, kept since frames are at the
+// same places again and again. Ownership: the module must outlive it. Threads: any.
 class KnownPlaces {
  public:
   explicit KnownPlaces(std::shared_ptr<CompiledModule> module);
@@ -91,7 +91,7 @@ class Snapshot {
   [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
   // The function that was called from outside.
   [[nodiscard]] uint32_t entry() const { return entry_; }
-  // The imported function whose call it stands in front of; nothing when it stands elsewhere.
+  // The imported function that it calls next; nothing when it is elsewhere.
   [[nodiscard]] std::optional<uint32_t> awaited() const {
     return host_call_ == UINT32_MAX ? std::nullopt : std::optional(host_call_);
   }
@@ -156,7 +156,7 @@ class Snapshot {
   std::span<const uint8_t> object_fields_;  // of all, one after the other
   uint64_t heap_threshold_ = 0;
   uint32_t entry_ = 0;
-  uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first
+  uint32_t host_call_ = UINT32_MAX;  // the imported function that is called first
   uint64_t fuel_used_ = 0;
   uint64_t fuel_owed_ = 0;
   KnownPlaces::Parts* known_ = nullptr;  // of frames that are thawed alone

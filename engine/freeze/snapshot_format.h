@@ -36,7 +36,7 @@ std::unexpected<Error> damaged_snapshot(std::string what);
 // no snapshot or damaged, kUnsupported for another version.
 Result<std::span<const uint8_t>> checked_body(std::span<const uint8_t> bytes);
 
-// Writes the header of a snapshot in front of its body: `bytes` begins with room for it.
+// Writes the header of a snapshot before its body: `bytes` begins with room for it.
 void seal_snapshot(std::vector<uint8_t>& bytes, uint32_t version);
 
 }  // namespace membrane::engine

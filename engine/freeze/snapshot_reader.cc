@@ -174,25 +174,24 @@ Status SnapshotReader::segments(Snapshot& s) {
 
 namespace {
 
-// Whether what a function gives back can be taken for the results of another.
-bool gives_back(const wasm::Module& module, wasm::TypeRelations& relations, uint32_t function,
-                const wasm::FuncType& wanted) {
+// Whether a function's results can be taken for those of another.
+bool results_match(const wasm::Module& module, wasm::TypeRelations& relations, uint32_t function,
+                   const wasm::FuncType& wanted) {
   return std::ranges::equal(module.type_of_function(function).results, wanted.results,
                             [&](ValType given, ValType taken) { return relations.matches(given, taken); });
 }
 
-// A frame stands above one that called its function, or another with the same results, from which tail calls led
-// to it.
+// Whether the caller's frame called this function, or another with the same results, from which tail calls led to it.
 bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
                 uint32_t function) {
   const wasm::FuncType* const type = callee_type(module, standing);
-  return type != nullptr && gives_back(module, relations, function, *type);
+  return type != nullptr && results_match(module, relations, function, *type);
 }
 
 }  // namespace
 
-// A frame is taken only where its function's types allow it to stand, and above a frame that calls it: a forged
-// one could give a number for a reference.
+// A frame is accepted only at a place that its function has, and above a frame that calls it: a forged one could
+// pass off a number as a reference.
 Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& standing) {
   const wasm::Module& module = s.module_->module();
   Snapshot::Frame& frame = s.frames_[index];
@@ -220,7 +219,7 @@ Status SnapshotReader::values_of_frames(Snapshot& s, std::span<const ValType> ty
   return {};
 }
 
-// Where the frames stand comes first, and what is in them after all that, so that each function is walked once.
+// The places of all frames come first, and then their values, so that each function is walked once.
 Status SnapshotReader::frames(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   s.fuel_used_ = u64();
@@ -246,8 +245,8 @@ Status SnapshotReader::frames(Snapshot& s) {
     places.add(frame.function, frame.code_offset, waits(i));
   }
   if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
-      !gives_back(module, *relations, has_none ? s.host_call_ : s.frames_[0].function,
-                  module.type_of_function(s.entry_)))
+      !results_match(module, *relations, has_none ? s.host_call_ : s.frames_[0].function,
+                     module.type_of_function(s.entry_)))
     return damaged_snapshot("its first frame is not of its entry");
   if (has_none) MEMBRANE_TRY(values_of_frames(s, module.type_of_function(s.host_call_).params, 0));
   places.find(left().size() / sizeof(uint32_t));  // the smallest value that is written

@@ -35,7 +35,7 @@ bool refers_to_objects(const wasm::Module& module, wasm::ValType type);
 bool has_heap(const wasm::Module& module);
 bool is_array(const wasm::Module& module, uint32_t type);
 
-// Whether the frame stands just after a call of this function.
+// Whether the frame has just called this function.
 bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
            uint32_t function);
 

@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 constexpr uint64_t kPlenty = 10'000'000;
 
-// What a host gives to a program, for each life of it anew.
+// What a host gives to a program, made again for each of its lives.
 using MakeHost = std::function<HostFunction()>;
 
 Resolver host_in(Store& store, const MakeHost& host) {
@@ -294,7 +294,7 @@ TEST_P(Frozen, ACallThatIsMadeAgainAfterThawingIsTheSame) {
       {std::string(kRun) + "return_" + std::string(kCall), 3},
       {std::string(kTail) + std::string(kCall) + std::string(kRun) + "call $g (local.get 0) (i64.const 1)))",
        3},
-      // It stands as if it had called the host itself, as it might have.
+      // It looks as if it had called the host itself, as it might have.
       {std::string(kTail) + std::string(kCall) + std::string(kRun) +
            "call_indirect (type $f) (local.get 0) (i64.const 1) (i32.const 1)))",
        2}};
@@ -372,7 +372,7 @@ TEST_P(Frozen, DeepInARecursion) {
   }
 }
 
-// Pages that a memory began with and nobody touched since are its own all the same.
+// Pages that a memory began with and that were not touched since are still its own.
 TEST_P(Frozen, WithMemoryOfAnImageThatNobodyTouched) {
   std::string text = R"((module (memory 16) (data (i32.const 65536) ")";
   for (int i = 0; i < 300'000; ++i) text += "abcdefghij"[i % 10];

@@ -36,7 +36,7 @@ struct SnapshotWriter {
   KnownPlaces::Parts* known = nullptr;
   std::vector<uint8_t> out;
   std::vector<uint32_t> object_numbers;  // of objects, by that in the heap
-  bool is_tail_call = false;             // the frame that it stands in ends in a call of the host
+  bool is_tail_call = false;             // its frame ends in a call of the host
   uint32_t version =
       kOldestSnapshotVersion;  // kNewestSnapshotVersion when no frame that is written has that call
 
@@ -306,10 +306,10 @@ Status SnapshotWriter::frames() {
     const FrameState& s = stands[i];
     const wasm::Standing* const standing =
         places.at(s.function->index, s.code_offset, i != 0 || host != nullptr);
-    if (standing == nullptr)  // unreachable code has no types, so the frame stands after a tail call
+    if (standing == nullptr)  // unreachable code has no types, so the frame is after a tail call
       return unsupported("the program waits in a tail call of the host", "Freeze it later.");
     MEMBRANE_TRY(frame(s, *standing));
-    // The arguments of the host's function stand above the operands.
+    // The arguments of the host's function are above the operands.
     if (i == 0 && host != nullptr && !is_tail_call)
       MEMBRANE_TRY(
           arguments(*host, s.fp + wasm::slots_of(types_of(instance.module(), s.function->index, *standing))));

@@ -9,7 +9,7 @@
 //   number << 2           the host's, converted
 //
 // An object keeps its number for its life; a number is used again when its object is gone. What refers to an
-// object is found by its type (runtime_types.h): nothing is taken for a reference that is none, and so what is
+// object is found by its type (runtime_types.h): nothing but a reference is taken for one, and so what is
 // live is the same in each tier and after thawing.
 //
 // How much there may be. An object counts as 32 bytes and its fields. The heap collects only when what is in it
@@ -58,7 +58,7 @@ struct alignas(16) Object {
   [[nodiscard]] const uint8_t* fields() const { return reinterpret_cast<const uint8_t*>(this + 1); }
 };
 
-// Finds what is live, from what it is shown. Not recursive: a list may be as long as the heap is large.
+// Finds what is live, from the roots that it is shown. Not recursive: a list may be as long as the heap is large.
 class Tracer {
  public:
   explicit Tracer(std::vector<Object*>& objects) : objects_(objects) {}
@@ -89,7 +89,7 @@ class HeapRun {
   // Shows the references in its frames and its results. `cache` is null before the first call for a heap.
   virtual void show_roots(Tracer& tracer, std::unique_ptr<RootCache>& cache) = 0;
 
-  // Guest code of it runs, or waits inside a call of the host: then where it stands is known when it resumes.
+  // Its guest code runs, or waits inside a call of the host: its place is known only when it stops.
   bool is_running_ = false;
 
  private:
@@ -111,7 +111,7 @@ class Heap {
 
   // Of a reference that is one to an object.
   [[nodiscard]] Object* object(uint64_t any) const { return objects_[object_number(any)]; }
-  // Null for what is none: null, an i31, a number that is not in use.
+  // Null for what is not an object: null, an i31, a number that is not in use.
   [[nodiscard]] Object* find(uint64_t any) const {
     return is_object(any) && object_number(any) < objects_.size() ? objects_[object_number(any)] : nullptr;
   }
@@ -120,8 +120,8 @@ class Heap {
   void allow(uint64_t bytes) { limit_ += bytes; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] uint64_t threshold() const { return threshold_; }
-  // Makes room for an object, by a collection where that is due; `run` allocates, and stands at a safepoint. What
-  // it grows by is taken from `budget`, when there is one. False: there is no room.
+  // Makes room for an object, by a collection if one is due; `run` allocates, and is at a safepoint. Growth is
+  // taken from `budget`, when there is one. False: there is no room.
   bool make_room(uint64_t bytes, HeapRun& run, MemoryBudget* budget);
   // The same without a collection, while an instance is made.
   bool make_room(uint64_t bytes, MemoryBudget* budget);

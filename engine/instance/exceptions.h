@@ -21,7 +21,7 @@ namespace membrane::engine {
 
 class Instance;
 
-// What exceptions are told apart by: two of the same type are still two.
+// What distinguishes exceptions: two tags of the same type are still two.
 struct TagInstance {
   const wasm::FuncType* type = nullptr;  // without results
   uint32_t slots = 0;                    // of what an exception carries
@@ -44,7 +44,7 @@ class ExceptionArena {
 
   static constexpr uint64_t kLentPages = 16;
 
-  // How many pages another exception of the tag takes beyond those that there are or that the host lends.
+  // How many pages another exception of the tag takes beyond those that exist or that the host lends.
   [[nodiscard]] uint64_t pages_to_add(const TagInstance& tag) const;
   // The reference: its number plus one.
   uint64_t add(const TagInstance* tag, const uint64_t* payload);

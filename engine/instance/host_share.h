@@ -11,7 +11,7 @@ namespace membrane::engine {
 
 // How many bytes the memories of the instance can still grow by.
 [[nodiscard]] uint64_t memory_left_bytes(Instance& instance);
-// The host uses so many bytes more of the instance's memory limit: its memories can grow by so much less, in whole
+// Reserves bytes of the instance's memory limit for the host: its memories can grow by that much less, in whole
 // pages. False: less is left, and nothing changed.
 [[nodiscard]] bool take_from_memory_limit(Instance& instance, uint64_t bytes);
 // Gives back what was taken; the same amounts as were taken.

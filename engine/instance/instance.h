@@ -42,10 +42,10 @@ class Instance {
   [[nodiscard]] const std::shared_ptr<CompiledModule>& share_compiled() const { return module_; }
   [[nodiscard]] const wasm::Module& module() const { return module_->module(); }
   [[nodiscard]] std::optional<Extern> find_export(std::string_view name);
-  [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
+  [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when there is none
   // To be called from outside.
   [[nodiscard]] FunctionInstance* function(uint32_t index);
-  // Which function of the module a reference inside is to; nothing when it is none of them.
+  // The module's function that a reference inside refers to; nothing when it is none of them.
   [[nodiscard]] std::optional<uint32_t> index_of(uint64_t function_reference) const;
   [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
   [[nodiscard]] uint64_t memory_bytes() const;  // the present size of all its memories, and of the heap

@@ -49,7 +49,7 @@ struct Machine {
     const size_t imported = i.imports_.size();
     return index < imported ? i.imports_[index] : i.own_ + (index - imported);
   }
-  // Which of so many functions, which stand one after the other, a reference is to; nothing when it is to none of them.
+  // The index, in an array of functions, of the one that a reference refers to; nothing when it is none of them.
   static std::optional<uint32_t> place_among(const FunctionInstance* functions, size_t count,
                                              uint64_t reference) {
     const uint64_t distance = reference - reinterpret_cast<uint64_t>(functions);

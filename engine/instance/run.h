@@ -37,8 +37,8 @@ enum class RunState : uint8_t {
 struct ExecutionLimits {
   uint64_t stack_bytes = 1ull << 20;  // of values
   uint32_t call_depth = 10'000;
-  // Called whenever so much fuel was used, and after each translated function; true interrupts.
-  // Keeps watch over wall clock and cancellation without a cost in the code.
+  // Called each time this much fuel was used, and after each translated function; true interrupts.
+  // Checks wall clock and cancellation without a cost in the code.
   uint64_t poll_interval_fuel = 4'000'000;
   std::function<bool()> poll;
   // A thread keeps its last stack for its next call if it is small; with this set also a large one, for an embedder that
@@ -113,7 +113,7 @@ class Run : public HeapRun {
   // that is left for that; with more fuel the call is made again.
   [[nodiscard]] bool fell_short() const { return fell_short_; }
 
-  // Searches for who catches MachineState::throwing of the run, which stands at the instruction that throws. Gives up
+  // Searches for the clause that catches MachineState::throwing; the run is at the instruction that throws. Gives up
   // when the price is above `most_fuel`. Asks the owner's poll now and then, as it can take long.
   virtual CatchSearch find_catch(uint64_t most_fuel) = 0;
   // Leaves all frames above the one that catches, and puts there what was caught. Then the interpreter resumes at the

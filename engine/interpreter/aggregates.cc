@@ -69,8 +69,8 @@ class Aggregate {
     return AggregateOutcome::kDone;
   }
 
-  // Pays, makes room, and makes the object. While there is a collection, the run stands at the head of the
-  // operation's segment, where its operands are still on the stack.
+  // Pays, makes room, and makes the object. During a collection the run is at the head of the operation's segment,
+  // where its operands are still on the stack.
   bool allocate(uint32_t length, uint64_t more_fuel) {
     Heap& heap = instance_.heap();
     const uint64_t bytes = Heap::bytes_of(type_, length);

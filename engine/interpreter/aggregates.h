@@ -8,7 +8,7 @@
 
 namespace membrane::engine {
 
-// What came of an instruction that allocates, or works on a part of an array.
+// The outcome of an instruction that allocates, or works on a part of an array.
 enum class AggregateOutcome : uint8_t {
   kDone,
   kTrapped,  // trap_kind says why

@@ -14,7 +14,7 @@
   TRAP(kMemoryOutOfBounds)
 #endif
 
-// Of any memory: its index stands in word 1, the offset in word 2; the bounds are compared.
+// Of any memory: its index is in word 1, the offset in word 2; the bounds are compared.
 #define FIND_IN_ANY(address_slot, size)                                                   \
   const Memory& any = Machine::memory(*Machine::state(*run).instance, w.c);               \
   const uint64_t address =                                                                \

@@ -4,7 +4,7 @@
 
 #include "engine/instance/machine.h"
 
-// All handlers stand in one section (handler.h), whose bounds the linker provides: a fault of
+// All handlers are in one section (handler.h), whose bounds the linker provides: a fault of
 // the host's own code in guest memory is a bug, and is not taken for a guest's trap.
 extern "C" {
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names

@@ -17,7 +17,7 @@ namespace membrane::engine::handlers {
     NEXT(words);                                                                                     \
   }
 
-// Of any memory: its index stands in word 1, the offset in word 2.
+// Of any memory: its index is in word 1, the offset in word 2.
 #define LOAD_OF_ANY(name, from, to)                         \
   HANDLER(name) {                                           \
     const SlotsWord w = ip[1].slots;                        \

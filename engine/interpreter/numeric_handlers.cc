@@ -6,7 +6,7 @@ namespace membrane::engine::handlers {
 
 using namespace numeric;
 
-// Slots dst, a, b; or dst, a and a constant. Where an operand is the accumulator, its slot stands in the word all the same.
+// Slots dst, a, b; or dst, a and a constant. The word has the slot of an operand that is in the accumulator, too.
 
 #define FORM(name, word_format, result, a_value, b_value, words, function) \
   HANDLER(name) {                                                          \

@@ -8,7 +8,7 @@ using namespace numeric;
 
 namespace {
 
-// One access of the slots' memory, so that the vector's own write is still at hand.
+// One access of the slots' memory, so that the processor forwards the vector's own write.
 template <typename T>
 MEMBRANE_INLINE T lane_at(const uint64_t* slots, uint32_t lane) {
   T value;

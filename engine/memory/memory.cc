@@ -68,7 +68,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
   return memory;
 }
 
-// Makes so much of the region accessible, with the image at its beginning.
+// Makes this much of the region accessible, with the image at its beginning.
 bool Memory::prepare(uint64_t bytes) {
   const bool done = region_.accessible_bytes > bytes
                         ? protect(base_, bytes, region_.accessible_bytes, PROT_NONE)
@@ -82,7 +82,7 @@ bool Memory::prepare(uint64_t bytes) {
     return true;
   }
   if (image_->bytes() > bytes) return false;
-  if (!image_->map_at(base_)) {  // a copy of it will do
+  if (!image_->map_at(base_)) {  // a copy will do
     std::memcpy(base_, image_->content().data(), image_->bytes());
     image_ = nullptr;
     return true;

@@ -41,7 +41,7 @@ struct MemoryStart {
   std::shared_ptr<const MemoryImage> image = {};  // its first bytes; not more than it has
 };
 
-// All linear memories of the process together may have so much; what is beyond is refused as beyond a limit is.
+// The most that all linear memories of the process may have together; what exceeds it is refused like what exceeds a limit.
 // UINT64_MAX, the default: no ceiling. What is in use already stays.
 void set_memory_ceiling(uint64_t bytes);
 uint64_t memory_in_use_bytes();
@@ -105,7 +105,7 @@ class Memory {
   bool has_max_ = false;
   bool is_64_ = false;
   bool limit_was_hit_ = false;
-  bool will_change_ = false;  // it began with an image, and nobody has run yet
+  bool will_change_ = false;  // it began with an image, and nothing has run yet
   Region region_;
   std::shared_ptr<const MemoryImage> image_;
 };

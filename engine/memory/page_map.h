@@ -1,6 +1,6 @@
 // Which pages of this process are there, as the kernel tells (/proc/self/pagemap).
 //
-// Threads: any; what other threads do with the pages meanwhile may be reported or not.
+// Threads: any; what other threads do with the pages at the same time may be reported or not.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct PageRun {
 // child calls it again: what its parent holds is the parent's map.
 void hold_page_map();
 
-// The runs of such pages, ascending, among so many bytes from `base` on; both are whole pages. Nothing when the system
+// The runs of such pages, ascending, in `bytes` from `base` on; both are whole pages. Nothing when the system
 // does not say.
 std::optional<std::vector<PageRun>> page_runs(const uint8_t* base, uint64_t bytes, Pages wanted);
 

@@ -25,8 +25,8 @@ constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
 constexpr size_t kMostIdle = 64;  // regions: each is 8 GiB of addresses
 constexpr size_t kMostReleased =
     2;  // that wait for the thread: each may keep kMostRestoredBytes of its guest's
-// Up to so much of a region is looked through besides its image, of which the system knows what has changed; so much is
-// put back in place, and so much stays with all idle regions together.
+// Limits of what is searched of a region beside its image (the system knows what has changed in that), of what is put
+// back in place, and of what all idle regions keep together.
 constexpr uint64_t kMostSearchedBytes = 128u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
 constexpr size_t kMostRuns = 32, kMostRunsOfImage = 1024;
 
@@ -48,7 +48,7 @@ bool for_each_run(std::span<const PageState> pages, uint64_t first_offset, const
 
 bool drop(uint8_t* base, uint64_t bytes) { return bytes == 0 || madvise(base, bytes, MADV_DONTNEED) == 0; }
 
-// Room for the states of so many pages, of the thread's own.
+// Room for the states of that many pages, the thread's own.
 std::span<PageState> page_states(size_t count) {
   thread_local std::vector<PageState> states;
   if (states.size() < count) states.resize(count);

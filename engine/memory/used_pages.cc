@@ -32,7 +32,7 @@ std::optional<std::vector<MemoryRange>> changed_pages(const Memory& memory) {
   return changed;
 }
 
-// What it began with and nobody touched is not there, and not zero either. A large memory of which little is used is not
+// What it began with and was not touched is not there, and not zero either. A large memory of which little is used is not
 // read whole, unless the system does not say what is touched.
 std::vector<MemoryRange> used_pages(const Memory& memory) {
   const uint64_t bytes = memory.size_bytes();

@@ -1,4 +1,4 @@
-// Which pages of a linear memory hold anything, found without reading those that nobody touched.
+// Which pages of a linear memory hold anything, found without reading those that were not touched.
 //
 // Threads: the memory's own.
 #pragma once

@@ -8,7 +8,7 @@
 //   a.op(Alu::kAdd, Width::k32, rax, rcx);
 //
 // The buffer grows as it is written: after every instruction there is room for another of any
-// length. ensure() makes room for many at once; what is to be written need not be counted.
+// length. ensure() makes room for many at once, so that callers need not count.
 //
 // Jumps have 32-bit displacements; a Patch names one that waits for its target.
 //
@@ -147,7 +147,7 @@ inline constexpr AvxEncoding kAvxEncodings[] = {
 class Assembler {
  public:
   static constexpr size_t kRoom = 512;
-  // has_room() is false again after so much code, also when the buffer is larger: its caller looks around then.
+  // has_room() is false after each window of code, even when the buffer is larger, so that its caller can check for a stop.
   static constexpr size_t kWindow = 16384;
   static constexpr size_t kSlack = 64;  // always there: two instructions of the greatest length, and more
 
@@ -253,7 +253,7 @@ class Assembler {
     if (is_short) out.u8(static_cast<uint8_t>(value));
     else out.u32(static_cast<uint32_t>(value));
   }
-  // sub with four bytes of constant, and jl: the charge of a segment. Both are to be patched.
+  // sub with four bytes of constant, and jl: the charge of a segment. Both are patched later.
   struct ChargePatches {
     Patch constant, branch;
   };
@@ -501,7 +501,7 @@ class Assembler {
     end_ = at_ + std::min(left, std::max(least, kWindow));
   }
 
-  // Writes one instruction. The place is kept in a register meanwhile: bytes that are written could be those
+  // Writes one instruction. The place is kept in a register during that: bytes that are written could be those
   // of at_ itself, as far as a compiler knows, so that each would wait for the one before.
   class Out {
    public:

@@ -20,10 +20,11 @@ namespace {
 
 constexpr size_t kArenaBytes = 1ull << 30;  // of addresses; pages are taken as they are written
 constexpr size_t kGranule = 64;             // a cache line: functions begin at its start
-constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least so much go back to the system
+constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least this size go back to the system
 constexpr size_t kHugePageBytes = 2 << 20;  // code that takes several is worth them
-constexpr size_t kAheadBytes = 128 << 10;   // pages are asked for by so many, where much will be written
-constexpr uint8_t kTrap = 0xCC;             // int3: what still jumped to free code would stop
+constexpr size_t kAheadBytes =
+    128 << 10;                   // pages are requested in steps of this size, where much will be written
+constexpr uint8_t kTrap = 0xCC;  // int3: what still jumped to free code would stop
 
 std::atomic<const uint8_t*> arena_begin{nullptr};  // of the executable view
 
@@ -86,7 +87,7 @@ class Arena {
     unmap(at, bytes);
     return std::nullopt;
   }
-  // The range runs the arena's own pages again. When it cannot, it is nobody's for ever.
+  // The range runs the arena's own pages again. When it cannot, it is never used again.
   void unmap(size_t at, size_t bytes) {
     const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
     {
@@ -146,7 +147,7 @@ class Arena {
     return mmap(const_cast<uint8_t*>(view) + at, bytes, PROT_READ | protection,
                 MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, static_cast<off_t>(at)) != MAP_FAILED;
   }
-  // What lies between the ranges.
+  // What is between the ranges.
   static Ranges between(const Ranges& ranges) {
     Ranges gaps;
     size_t end = 0;

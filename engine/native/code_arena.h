@@ -32,7 +32,7 @@ class CodeBlock {
   bool is_of_file_ = false;
 };
 
-// Code on its way into the arena: it is written where it will run, though nobody runs it yet.
+// Code on its way into the arena: it is written where it will run, though nothing runs it yet.
 class CodeWriter {
  public:
   explicit CodeWriter(size_t expected_bytes);

@@ -62,7 +62,7 @@ void put_checksum(Header& header, std::span<const uint8_t> tables, std::span<con
   header.checksum[1] = hash.high64;
 }
 
-// Whether starts and indices are those of functions of the module, in code of so many bytes.
+// Whether starts and indices are those of functions of the module, in code of this many bytes.
 bool fits(const wasm::Module& module, const ModuleImage& image, uint64_t code_bytes) {
   const auto ascending = [](const MappedVector<uint32_t>& numbers) {
     return std::ranges::adjacent_find(numbers, std::greater_equal()) == numbers.end();

@@ -539,7 +539,7 @@ class FunctionCompiler {
   wasm::BodyWalk<FunctionCompiler, Label> walk_{*this, labels_};
   wasm::LocalUses own_uses_;  // of functions without the validator's notes
 
-  // The function at hand.
+  // The function that is compiled.
   uint32_t index_ = 0;
   const wasm::Function* function_ = nullptr;
   const wasm::FuncType* type_ = nullptr;
@@ -548,7 +548,7 @@ class FunctionCompiler {
   Watches watches_;
   uint8_t attention_ = 0;
   uint32_t entry_ = 0;
-  uint32_t instruction_code_ = 0;  // where the code of the instruction at hand begins
+  uint32_t instruction_code_ = 0;  // where the current instruction's code begins
   uint64_t most_bytes_ = 0;        // of code
 
   OperandStack stack_;
@@ -562,7 +562,7 @@ class FunctionCompiler {
     uint64_t stamp = 0;
     uint32_t at = 0;
   };
-  std::vector<Way> ways_;  // of the br_table at hand, by depth: those with its stamp
+  std::vector<Way> ways_;  // of the current br_table, by depth: those with its stamp
   uint64_t way_stamp_ = 0;
 };
 

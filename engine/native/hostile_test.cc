@@ -87,7 +87,7 @@ struct Ran {
 
 class Hostile : public ::testing::Test {
  protected:
-  // Compiles, and holds the peak of memory meanwhile to `peak_mib`. Null when it was refused: see `refusal`.
+  // Compiles, and checks that the peak of memory stays below `peak_mib`. Null when it was refused: see `refusal`.
   std::shared_ptr<CompiledModule> compile(const Bytes& wasm, Tier tier, uint64_t peak_mib) {
     malloc_trim(0);
     const uint64_t before = status("VmRSS:");

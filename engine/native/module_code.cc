@@ -230,7 +230,7 @@ bool ModuleCode::Batch::finish(const CodeCache* cache) {
   }
   ModuleImage image{writer_.finish(), std::move(image_starts_), std::move(indices_), {}};
   if (image.block.code() == nullptr) return true;  // there is no function
-  // A cache that cannot be written to is none.
+  // A cache that cannot be written is ignored.
   if (cache != nullptr && image.block.size() >= CodeCache::kLeastCodeBytes) {
     image.frames = code_.module_.frames();
     static_cast<void>(cache->keep(code_.module_.module(), image));

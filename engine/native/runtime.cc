@@ -83,7 +83,7 @@ class Visit {
  private:
   [[nodiscard]] uint64_t* frame() const { return reinterpret_cast<uint64_t*>(n_.registers[rbp]); }
   void set_frame(uint64_t* fp) { n_.registers[rbp] = reinterpret_cast<uint64_t>(fp); }
-  // Of the frame whose return address rsp stands at; -1 after the return of the outermost.
+  // Of the frame whose return address rsp points to; -1 after the return of the outermost.
   [[nodiscard]] ptrdiff_t depth() const { return n_.top - n_.rsp; }
   // Whether the frame's caller is the interpreter, whose record it then has.
   [[nodiscard]] bool has_record() const {
@@ -150,7 +150,7 @@ void Visit::bind() {
 void Visit::enter_callee() {
   const size_t depth = static_cast<size_t>(m_.top - frames_);
   n_.rsp = n_.top - depth;
-  // After a tail call from a frame that compiled code has called, its return address stands there already.
+  // After a tail call from a frame that compiled code has called, its return address is there already.
   if (m_.top->return_ip != kReturnToNativeStub) *n_.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
   set_frame(m_.fp);
   n_.pc = m_.top->function->native_code.load(std::memory_order_acquire);
@@ -232,13 +232,13 @@ bool Visit::cover(uint64_t price, Charge charge) {
   return false;
 }
 
-// Continues after the call whose return address rsp stands at.
+// Continues after the call whose return address rsp points to.
 void Visit::take_return_address() {
   n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
   ++n_.rsp;
 }
 
-// rsp stands at the return address of a frame that cannot be made: the call is where it traps.
+// rsp points to the return address of a frame that cannot be made: the run traps at the call.
 void Visit::overflow_in_caller() {
   take_return_address();
   trap(TrapKind::kStackOverflow);

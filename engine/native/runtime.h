@@ -28,7 +28,7 @@
 
 namespace membrane::engine::native {
 
-// Where a frame that stands at a header of the interpreter's code resumes in machine code (on-stack replacement), and
+// Where a frame at a header of the interpreter's code resumes in machine code (on-stack replacement), and
 // what it has there.
 struct OsrEntry {
   const uint8_t* code = nullptr;     // the function's
@@ -61,8 +61,8 @@ class ModuleCode {
   // Who catches what in a function's machine code; null where nothing is caught. Found when it is first asked for.
   const CatchTable* catches(const struct CodeAddress& at);
 
-  // Of a function that has machine code. Found by making both of its codes again, and kept: frames stand at the same places
-  // again and again.
+  // Of a function that has machine code. Found by making both of its codes again, and kept, since frames are at the same
+  // places again and again.
   std::shared_ptr<const OsrEntry> osr_entry(const FunctionCode& function, const Word* header);
 
   // All functions, given one after the other, in their order, and used when all are there. Calls between them are
@@ -147,7 +147,7 @@ void resume_at(Run& run, const FunctionCode& function, uint32_t pc, uint64_t* fr
 // Continues in compiled code until something stops it: a pause, the end, or the interpreter's turn.
 void run(Run& run);
 
-// The interpreter stands at a segment's header: compiles its function, if it can be, and makes the frame one
+// The interpreter is at a segment's header: compiles its function, if it can be, and makes the frame one
 // of compiled code.
 void tier_up(Run& run);
 

@@ -10,7 +10,7 @@
 // Between safepoints values may live in registers; at a call all are in their slots, and
 // at a charge of fuel the compiler can say which register holds which slot (compiler.h).
 //
-// Return addresses stand on a stack of their own, one word a frame, so that its depth
+// Return addresses are on a stack of their own, one word a frame, so that its depth
 // counts calls. Record d of the interpreter's frames and word d of this stack belong to
 // the same depth: the side that made the call filled in its own.
 //

@@ -100,7 +100,7 @@ class BodyGenerator {
 
   // -- exceptions
   void exception_instruction();
-  // Half of them under a condition: what stands after is not reached else.
+  // Half of them under a condition, since the code after a throw is not reached.
   void throw_tag();
   void throw_ref();
   void open_condition();
@@ -111,7 +111,7 @@ class BodyGenerator {
   };
   Types caught_by(const Clause& clause) const;
   Clause some_clause(uint32_t label);
-  // A block that takes what its first clause catches; others go to wherever what they catch fits.
+  // A block that takes what its first clause catches; others go to any label that fits what they catch.
   void try_table();
 
   // -- references

@@ -23,7 +23,7 @@ constexpr uint64_t kMostFrozenFuel = 2'000;
 // Beyond what the reference was given: a segment that traps in its middle is paid whole first.
 constexpr uint64_t kEnoughFuel = kMostFuel + 1'000'000;
 
-// What can be seen of a run and of what it leaves behind. References are shown as the index of a function or
+// What can be seen of a run and of the state after it. References are shown as the index of a function or
 // an exception, plus one.
 // A value has two words, of which only a vector uses the second.
 struct Observed {

@@ -22,7 +22,7 @@ struct DifferentialCount {
 // table and globals; else what differs.
 std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count, Tier tier);
 
-// For comparing with other engines: a module of the shared dialect and what became of it here, as fields
+// For comparing with other engines: a module of the shared dialect and its outcome here, as fields
 // separated by tabs (tools/compare-with-v8 reads them). "" when it ended for a reason that only this engine has:
 // its fuel, or the depth of calls.
 //

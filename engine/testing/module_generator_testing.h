@@ -21,8 +21,8 @@ namespace membrane::engine {
 
 struct GeneratedModule {
   std::vector<uint8_t> binary;
-  // What function 0, exported as "run", is to be called with: so many numbers; the bits of each are
-  // made to fit its parameter's type; a vector's other half is made from them.
+  // The arguments of function 0, exported as "run": one number each, whose bits are made to fit the parameter's
+  // type; a vector's other half is made from them.
   std::vector<uint64_t> arguments;
 };
 

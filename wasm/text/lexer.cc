@@ -16,7 +16,7 @@ enum CharClass : uint8_t {
   kOther = 0,
   kSpace = 1,
   kIdChar = 2,
-  kPunctuation = 4,  // , ; [ ] { }: may stand in a reserved token only
+  kPunctuation = 4,  // , ; [ ] { }: only in reserved tokens
 };
 
 constexpr std::array<uint8_t, 256> kClasses = [] {
@@ -46,7 +46,7 @@ Token token(TokenKind kind, size_t begin, size_t end) {
   return {static_cast<uint32_t>(begin), static_cast<uint32_t>(end), kind, 0};
 }
 
-// Whether a form that starts with `inner`, a module field's keyword, may stand in one that
+// Whether a form that starts with `inner`, a module field's keyword, may be in one that
 // starts with `outer`.
 bool may_contain(std::string_view outer, std::string_view inner) {
   if (outer.empty() || outer == "module" || outer == "import" || outer == "export") return true;
@@ -72,8 +72,8 @@ Diagnostic unopened_parenthesis(std::string_view text, Token close) {
   return d;
 }
 
-// Points at the parenthesis that probably lacks its partner: when a module field stands where
-// only instructions do, the form around it was not closed; with no such sign it is the innermost
+// Points at the parenthesis that probably lacks its partner: when a module field is where only instructions may
+// be, the form around it was not closed; with no such sign it is the innermost
 // one that is open at the end.
 Diagnostic unclosed_parenthesis(std::string_view text, const std::vector<Token>& tokens, uint32_t open) {
   Diagnostic d;
@@ -286,7 +286,7 @@ Token Lexer::scan_word(size_t begin) {
 
 std::optional<Token> Lexer::scan_string() {
   const size_t begin = at_++;
-  std::optional<Token> error;  // the first; the string is read to its end all the same
+  std::optional<Token> error;  // the first; the string is read to its end anyway
   while (at_ < text_.size()) {
     const size_t here = at_;
     const auto c = static_cast<uint8_t>(text_[at_]);

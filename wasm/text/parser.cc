@@ -125,8 +125,8 @@ void Parser::declare_fields() {
   }
 }
 
-// Gives an index and a name to what the field at `open` defines. Reports names that stand
-// twice and imports that come too late; any other fault is left to the second pass.
+// Gives an index and a name to what the field at `open` defines. Reports duplicate names and imports that come
+// too late; any other fault is left to the second pass.
 void Parser::declare_field(uint32_t open) {
   const std::string_view head = word(s_.tokens[open + 1]);
   Space space{};
@@ -199,7 +199,7 @@ void Parser::define_fields() {
   }
 }
 
-// A type use may name the index of a type that only stands inline, but not before it stands there.
+// A type use may name the index of an inline type, but only after that type.
 void Parser::check_forward_types() {
   for (const ForwardType& f : forward_types_)
     if (!full() && f.index < module_.types.size())

@@ -194,7 +194,7 @@ bool Parser::report_legacy_exceptions(Token at) {
   return true;
 }
 
-// Words that mean something elsewhere, where an instruction should stand. False when `at` is no
+// Reports a word that means something elsewhere, but not where an instruction is expected. False when `at` is no
 // such word.
 bool Parser::report_misplaced(Token at) {
   if (report_legacy_exceptions(at)) return true;
@@ -222,7 +222,7 @@ bool Parser::report_misplaced(Token at) {
   return false;
 }
 
-// A literal or a name stands where only an instruction can, as in (i32.add $x 1).
+// A literal or a name where an instruction is expected, as in (i32.add $x 1).
 bool Parser::report_bare_operand(Token at) {
   if (at.kind == TokenKind::kReserved || at.kind == TokenKind::kEnd || at.kind == TokenKind::kString)
     return unexpected("an instruction");

@@ -1,4 +1,4 @@
-// What stands after a mnemonic. A fault here never loses the place: it is reported, a zero
+// What follows a mnemonic. A fault here never loses the place: it is reported, a zero
 // is written, and the sequence continues.
 #include <bit>
 
@@ -73,7 +73,7 @@ uint32_t Parser::read_label(Token at) {
   return 0;
 }
 
-// Whether a literal stands here; an atom that is none is reported and skipped.
+// Whether the next token is a literal; an atom that is not is reported and skipped.
 bool Parser::operand_follows(Token at, std::string_view what) {
   const Token t = peek();
   const bool is_nan_or_inf = t.kind == TokenKind::kKeyword && classify_number(word(t)) == NumberKind::kFloat;
@@ -245,7 +245,7 @@ void Parser::read_label_cast(Token at, std::vector<uint8_t>& out) {
   append_heap_type(out, types[1]);
 }
 
-// A type, and a field of it by its name or number.
+// A type, and one of its fields by name or number.
 void Parser::read_field(Token at, std::vector<uint8_t>& out) {
   const uint32_t type = read_index(Space::kType, at);
   write_leb128(out, type);
@@ -263,7 +263,7 @@ void Parser::read_field(Token at, std::vector<uint8_t>& out) {
   write_leb128(out, index);
 }
 
-// Whether an index of a memory stands here. A number alone is the lane of an access that has one.
+// Whether an index of a memory comes next. A number alone is the lane of an access that has one.
 bool Parser::at_memory_of_access(Opcode op) const {
   if (info(op).immediate != Immediate::kMemLane || peek().kind != TokenKind::kInteger) return at_index();
   const Token& next = peek(1);

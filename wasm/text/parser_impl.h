@@ -1,10 +1,10 @@
-// The text parser's inside, shared by its parts; nobody else includes this.
+// The text parser's internals, for its own files only.
 //
 //   parser.cc               the two passes, names, diagnostics
 //   parser_fields.cc        module fields
 //   parser_types.cc         value types, function types, type uses, limits
 //   parser_body.cc          instruction sequences: flat, folded, blocks
-//   parser_immediates.cc    what stands after a mnemonic
+//   parser_immediates.cc    what follows a mnemonic
 //   parser_errors.cc        findings and their repairs
 //
 // The text is lexed once into tokens with matched parentheses. The first pass reads only the
@@ -73,7 +73,7 @@ struct Scratch {
 
 struct TypeUse {
   uint32_t index = kNoIndex;  // into Module::types; kNoIndex when none was written or it is unknown
-  bool is_explicit = false;   // `(type x)` stands there
+  bool is_explicit = false;   // it has `(type x)`
 };
 
 class Parser {

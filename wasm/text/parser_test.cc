@@ -49,7 +49,7 @@ TEST(TextParser, LabelsCountFromTheInside) {
   EXPECT_EQ(code("(func (block $a (block $b (br $a) (br $b) (br 2))))"), hex("02400240 0c01 0c00 0c02 0b0b"));
   EXPECT_EQ(code("(func (block $a (block $a (br $a))))"), hex("02400240 0c00 0b0b"));
   EXPECT_EQ(code("(func block $a i32.const 0 br_table $a 1 $a end $a)"), hex("0240 4100 0e02000100 0b"));
-  // The condition of a folded if stands outside of its label.
+  // The condition of a folded if is outside of its label.
   EXPECT_EQ(code("(func (block $a (if $a (br $a (i32.const 1)) (then (br $a)) (else (br $a)))))"),
             hex("0240 4101 0c00 0440 0c00 05 0c00 0b0b"));
 }

@@ -102,7 +102,7 @@ bool Parser::read_ref_form(ValType& out) {
   return take_close("(ref …)");
 }
 
-// Gives the nullable reference to it. False, and nothing is reported, when none stands here.
+// Gives the nullable reference to it. False, and nothing is reported, when there is none here.
 bool Parser::read_heap_type(ValType& out) {
   for (const auto& [name, type] : kHeapTypes) {
     if (!at_keyword(name)) continue;
@@ -212,7 +212,7 @@ uint32_t Parser::intern_type() {
 }
 
 // `(type $id? subtype)` or `(rec (type …)*)`, in the first pass, when all types have their names. The same type may
-// stand twice; inline types then mean the first.
+// be defined twice; inline types then mean the first.
 bool Parser::define_types(uint32_t open) {
   const auto begin = static_cast<uint32_t>(module_.types.size());
   if (word(s_.tokens[open + 1]) != "rec") return define_type(open, begin, 1);
