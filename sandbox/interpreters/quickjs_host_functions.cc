@@ -35,7 +35,7 @@ class Asked {
     return std::string(
         js.bytes(static_cast<uint32_t>(call.arguments[0]), static_cast<uint32_t>(call.arguments[1])));
   }
-  // The box of an argument; 0 when there are not so many.
+  // The box of an argument; 0 when there are fewer.
   [[nodiscard]] uint32_t box(uint32_t index) const {
     const auto count = static_cast<uint32_t>(call.arguments[3]);
     const auto at = static_cast<uint32_t>(call.arguments[4]) + uint64_t{4} * index;
@@ -120,7 +120,7 @@ HostAction encode_utf8(Asked& asked) {
   return text ? asked.give(asked.js.make_array(*text)) : asked.give_undefined();
 }
 
-// (bytes): their text; undefined where they are none.
+// (bytes): their text; undefined for another value.
 HostAction decode_utf8(Asked& asked) {
   const auto bytes = asked.bytes(0);
   if (!bytes || !is_utf8(*bytes)) return asked.give_undefined();
@@ -146,7 +146,7 @@ HostAction compress(Asked& asked) {
       asked.js.make_array({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)}));
 }
 
-// (text) where a stopped program stands: only note_place() below takes it.
+// (text): where a stopped program is; only note_place() below reads it.
 HostAction say_place(Asked& asked) { return asked.give_undefined(); }
 
 // (promise): its state, as a text; (promise, true): what it is settled with. Undefined for another value.
@@ -173,7 +173,7 @@ constexpr HostFunction kFunctions[] = {{"__membrane_door", ask_door},
                                        {kPlace, say_place},
                                        {"__membrane_promise", look_into_promise}};
 
-// A stopped program asks the host for something, so it stands there. What `where` says of it is the place.
+// A stopped program is inside a call of the host. `where` gives its place.
 HostAction note_place(Asked& asked, std::string_view name, const QuickJsWhere& where) {
   std::string& place = *asked.calls.places_text();
   if (name == kPlace) place = asked.text(0).value_or("");

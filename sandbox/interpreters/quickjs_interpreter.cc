@@ -1,5 +1,5 @@
-// QuickJS-ng, as the module of quickjs-wasi exports it (quickjs_module.h). What JavaScript has besides the language, and
-// what a turn is, stands in Membrane's own prelude (lang/javascript/guest).
+// QuickJS-ng, as the module of quickjs-wasi exports it (quickjs_module.h). Membrane's own prelude (lang/javascript/guest)
+// has what JavaScript has besides the language, and runs the turns.
 //
 //   a turn:  begin() ─▶ code ─▶ qjs_eval ─▶ settle(promise) or fail(error)
 //            then jobs, rejections that nobody handled, and step(), until step() says that there is no more
@@ -45,12 +45,12 @@ struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
   uint32_t where = 0;
-  // No box, but the address of the engine's count of loops and calls until it next asks whether to go on.
+  // Not a box, but the address of the engine's count of loops and calls until it next asks whether to continue.
   uint32_t polls_left = 0;
 };
 
 // Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
-// and what is to be freed comes after it.
+// and then comes what has to be freed.
 enum Progress : uint32_t { kEvaluated, kJobDone, kStepped };
 
 Value i32(uint32_t value) { return Value::i32(value); }
@@ -376,7 +376,7 @@ bool QuickJsInterpreter::take_value(const QuickJsModule& js, Calls& calls) const
   return taken && js.free(*taken) && js.free(value);
 }
 
-// Whether there is more to wait for. It throws when the program broke what it stands on: then there is no answer.
+// Whether there is more to wait for. Nothing when the program broke what the step relies on, and it threw.
 std::optional<bool> QuickJsInterpreter::take_step(const QuickJsModule& js, Calls& calls) const {
   const auto more = static_cast<uint32_t>(calls.result());
   if (!js.free_bytes(calls.progress()[2]) || js.is("exception", more).value_or(true)) return std::nullopt;

@@ -1,5 +1,5 @@
-// Calls of the functions that the QuickJS module exports, from wherever they are made: between turns, inside a host
-// function, or beside a stopped program. A value of the program's is the address of a box in the module's memory. The
+// Calls of the functions that the QuickJS module exports: between turns, inside a host function, or beside a stopped
+// program. A value of the program's is the address of a box in the module's memory. The
 // caller frees each box that it is given.
 //
 // Threads: one at a time, as the Calls.
@@ -51,7 +51,7 @@ class QuickJsModule {
   // Of a string only, so that nothing of the program's runs; nothing for another value.
   [[nodiscard]] std::optional<std::string> text_of_string(uint32_t box) const;
   [[nodiscard]] std::optional<double> number(uint32_t box) const;
-  // The bytes of a typed array, where they stand; nothing for another value.
+  // The bytes of a typed array, in place; nothing for another value.
   [[nodiscard]] std::optional<std::string_view> bytes_of_array(uint32_t box) const;
 
   [[nodiscard]] std::optional<uint32_t> make_string(std::string_view text) const;

@@ -3,7 +3,7 @@
 //   auto session = Session::create(python, {.policy = policy});
 //   Report first = (*session)->exec({.code = "x = 20"});
 //   Report second = (*session)->exec({.code = "x + 22"});    // second.result == "42"
-//   auto branch = (*session)->fork();                        // both go on from here, each for itself
+//   auto branch = (*session)->fork();                        // both continue from here, independently
 //
 // State persists between turns. A turn that is stopped (a trap, no fuel, no time, no memory, or the interpreter's
 // own exit) returns the session to its state before the turn; one that ends in an error of the language does not.
