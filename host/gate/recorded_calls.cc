@@ -137,7 +137,7 @@ HostResult<void> CallJudge::Impl::check_hops(std::span<const HttpHop> redirected
   return {};
 }
 
-// A malformed URL was refused as such, whatever the policy.
+// A malformed URL was refused under any policy.
 HostResult<void> CallJudge::Impl::check_http(const RecordedCall& call) const {
   const auto url = policy::parse_url(call.decided_by[1]);
   if (!url) return {};
