@@ -1,4 +1,4 @@
-// What an embedder gives to its programs beside the policy (membrane/agents.hpp), as the floors below have it.
+// What an embedder gives to its programs beside the policy (membrane/agents.hpp), in the types of the floors below.
 //
 // Threads: functions without state.
 #pragma once

@@ -1,6 +1,6 @@
 // A language with the packages that policies of its sessions name.
 //
-// Threads: any; who asks for packages that are being brought waits.
+// Threads: any; a caller waits while another thread provides the same packages.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// What an embedder chooses of a session's time and randomness, as the sandbox has it.
+// An embedder's choice of a session's time and randomness, in the sandbox's types.
 //
 // Threads: functions without state.
 #pragma once
