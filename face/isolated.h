@@ -1,5 +1,5 @@
-// Sessions in processes of their own, for an embedder (SessionOptions::isolated): workers of one zygote, which the first of them
-// starts as the program membrane-worker.
+// Sessions in processes of their own, for an embedder (SessionOptions::isolated): workers of one zygote, the program
+// membrane-worker, which the first session starts.
 //
 // Threads: any.
 #pragma once

@@ -177,7 +177,7 @@ struct Policy {
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-// Parses a file's text. `name` is for messages and the format: ".json" is read as JSON, all else as TOML.
+// Parses a file's text. `name` is for messages and the format: ".json" is read as JSON, everything else as TOML.
 // `unless_given`: the limits that the text does not set.
 Result<Policy> parse_policy(std::string_view text, std::string_view name, const Limits& unless_given = {});
 Result<Policy> load_policy(const std::string& path, const Limits& unless_given = {});

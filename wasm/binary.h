@@ -35,7 +35,7 @@ struct KnownFunctions {
   MappedVector<Function> functions;
   MappedVector<LocalRun> local_runs;
 };
-// As decode(), of a binary that was decoded before: neither its functions are looked at nor its names, until somebody
+// As decode(), of a binary that was decoded before: neither its functions nor its names are read until a caller
 // asks for one, so that a hundred megabytes are a module in less than a millisecond. `known` is believed.
 std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping> binary,
                                                const KnownFunctions& known);

@@ -1,4 +1,4 @@
-// What a block takes from the operand stack, and leaves there.
+// The types that a block takes from the operand stack, and those that it leaves there.
 #pragma once
 
 #include <span>

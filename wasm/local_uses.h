@@ -1,4 +1,4 @@
-// How a function body uses its locals, in loops and outside: what a compiler wants to know before it begins.
+// How a function body uses its locals, in loops and outside: a compiler needs this before it begins.
 //
 // It takes the instructions in their order, from the validator while that reads them, or from look_at().
 //

@@ -1,4 +1,4 @@
-// Keeps the first failure of a validation, with its place worked out.
+// Keeps the first failure of a validation, with its place.
 #pragma once
 
 #include <optional>

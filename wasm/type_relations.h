@@ -2,7 +2,7 @@
 //
 // Two definitions are the same type when their recursive groups are: of the same form, where references to the
 // group itself mean the same member, and references to others mean the same type. Each type has the number of
-// the first that is the same as it, which is worked out when it is first asked for.
+// the first one that is the same, which is computed at the first request.
 //
 // The indices in all types must be those of types, each of its own group or of one before: declarations are
 // checked for that before anything else (validate.cc).

@@ -1,8 +1,8 @@
 // Validation of WebAssembly 3.0 modules (specification, chapter 3; the algorithm of appendix A.3).
 //
-// A module that passes is safe to run without further checks of its code. Validation also is where
-// the inside of function bodies is decoded for the first and only time, so it reports what is
-// malformed there (see binary.h). The implementation limits of limits.h are enforced here.
+// A module that passes is safe to run without further checks of its code. Validation also decodes
+// function bodies, for the first and only time, so it reports what is malformed there (see
+// binary.h). The implementation limits of limits.h are enforced here.
 //
 // Each diagnostic shows what was on the stack, what should have been there, and the likely repair. With the text that the module was parsed from, its place is a line and a column of that; else
 // it is an offset into Module::bytes, or offset 0 when a declaration is wrong.

@@ -1,4 +1,4 @@
-// What the validator of code reports.
+// The diagnostics of the validator of code.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// The places in a function's code that are asked about while the code is made again. A place is found without looking at
-// all queries, so that a backtrace of a deep recursion through thousands of calls takes little time.
+// Queries about places in a function's code, answered while the code is made again. A lookup does not go through all
+// queries, so that a backtrace of a deep recursion through thousands of calls takes little time.
 //
 // Threads: belongs to one thread.
 #pragma once

@@ -1,6 +1,6 @@
 // A module made ready to run, as the translator, the tiers and instances see it: its functions' code, and its types.
 //
-// It is made by compile_module() (execution/module.h), which knows how code is made; here is what all the rest reads.
+// compile_module() (execution/module.h) makes it; this is the part that the rest of the engine reads.
 //
 // Threads: shared by any number of threads.
 #pragma once

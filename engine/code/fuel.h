@@ -30,7 +30,7 @@ constexpr uint64_t memory_grow_cost(uint64_t pages) { return pages * 64; }
 // Entering a function whose locals fill this many slots of 8 bytes, which must be zeroed.
 constexpr uint32_t zeroing_cost(uint32_t slots) { return slots / 8; }
 
-// throw and throw_ref: 1 for each frame that is left, for each clause that is looked at on the way, and for
+// throw and throw_ref: 1 for each frame that is left, for each clause that is examined on the way, and for
 // each 8 slots that the exception carries.
 constexpr uint64_t throw_cost(uint64_t frames, uint64_t clauses, uint32_t slots) {
   return frames + clauses + slots / 8;

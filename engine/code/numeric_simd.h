@@ -3,9 +3,9 @@
 // canonical one, in each lane.
 //
 // A vector has 128 bits and no shape; an instruction looks at it as lanes of one type. Lane 0 is
-// in the lowest bytes. The compiler's vector types are used, so that a function is a few instructions
-// of the CPU where it has them, and right wherever it has none. Arithmetic that may wrap is done in
-// unsigned lanes.
+// in the lowest bytes. The compiler's vector types are used, so that a function is a few vector
+// instructions where the CPU has them, and portable code elsewhere. Arithmetic that may wrap is done
+// in unsigned lanes.
 //
 // Threads: pure functions.
 #pragma once

@@ -1,4 +1,4 @@
-// The body as a whole, the operand stack, and the instructions that are few lines each.
+// The body as a whole, the operand stack, and the instructions that take a few lines each.
 #include "engine/code/translate.h"
 
 #include "engine/code/fuel.h"

@@ -1,8 +1,8 @@
 // From a validated function body to internal code (code.h).
 //
-// Deterministic: the same body gives the same words at every call, so that places
-// need not be kept. When a trap or a backtrace needs some, the function is translated
-// again, once, with a Recorder for each word in question.
+// Deterministic: the same body gives the same words at every call, so that no table of places is
+// kept. When a trap or a backtrace needs places, the function is translated again, once, with a
+// Recorder for each word in question.
 //
 // Threads: pure; scratch space is thread-local.
 #pragma once

@@ -1,6 +1,6 @@
 // Translates one function body (translate.h): a visitor of the body walk. Values that are on the operand stack are not
 // written to their slots until an operation needs them there; and an operation that takes the result of the one
-// before it is emitted in a form that reads the accumulator, or is made one with it.
+// before it is emitted in a form that reads the accumulator, or is fused with it.
 #pragma once
 
 #include <algorithm>

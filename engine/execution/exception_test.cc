@@ -294,7 +294,7 @@ TEST_P(Exceptions, ThatAreKeptLeaveLessForTheMemoryToGrow) {
   EXPECT_EQ(run.results().at(1).bits, 1u);
 }
 
-// A recursion through a try_table with many clauses: what is looked at is paid for, and never for nothing.
+// A recursion through a try_table with many clauses: what is examined is paid for, and never without a result.
 std::string many_clauses() {
   std::string text = "(module (tag $a) (tag $b) (func $deep (param i32) (try_table";
   for (int i = 0; i < 2000; ++i) text += " (catch $a 0)";

@@ -50,7 +50,7 @@ class RunnableModule final : public CompiledModule {
   bool set_frame(uint32_t index, native::FrameSlots frame);
   void make(uint32_t index) override;
 
-  // Of a restored module, whose functions are made when they are looked at.
+  // Of a restored module, whose functions are made when they are first needed.
   MappedVector<native::FrameSlots> known_frames_;
   const native::ModuleCode* known_code_ = nullptr;
   std::mutex make_mutex_;     // guards the making of functions; no other is locked while it is held

@@ -1,4 +1,4 @@
-// Making modules ready to run: validation, and code by the tier that is asked for.
+// Making modules ready to run: validation, and code for the requested tier.
 //
 // Threads: pure, but for the process's arena of code.
 #pragma once

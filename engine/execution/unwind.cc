@@ -11,7 +11,7 @@
 namespace membrane::engine {
 namespace {
 
-constexpr uint64_t kPollPrice = 1u << 20;  // how much is looked at from one poll to the next
+constexpr uint64_t kPollPrice = 1u << 20;  // how much is searched from one poll to the next
 
 // Looks through one function's clauses, from the innermost try_table outwards.
 const CatchTable::Clause* find_clause(const CatchTable& table, uint32_t word, const Instance& instance,

@@ -1,4 +1,4 @@
-// An instance between two calls, as what others begin with: a warm interpreter, with its modules imported, from
+// An instance between two calls, which others start from: a warm interpreter, with its modules imported, from
 // which a fresh sandbox starts in microseconds.
 //
 //   auto image = InstanceImage::capture(instance);              // after its initialising calls
@@ -8,8 +8,8 @@
 // A fork shares what it does not change: functions and tables until they are written, pages of memory one by one
 // (memory_image.h). What it costs is address space and the pages that it touches.
 //
-// Unlike a snapshot (snapshot.h), it is of this process and of a module that is loaded, and nothing runs in it. A run
-// in the middle of a call is for snapshots. What one has changed since another is kept as bytes by image_changes.h.
+// Unlike a snapshot (snapshot.h), it belongs to this process and to a loaded module, and nothing runs in it: use
+// snapshots for a run in the middle of a call. image_changes.h keeps the changes since an image as bytes.
 //
 // Ownership: an image keeps its module, and memories of its instances keep what they need. Threads: any number may
 // instantiate() at once; capture() is for the thread that has the instance.

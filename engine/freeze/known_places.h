@@ -1,4 +1,4 @@
-// What a KnownPlaces (snapshot.h) has found of a module, for the parts of freezing and thawing.
+// The contents of a KnownPlaces (snapshot.h), shared by freezing and thawing.
 //
 // Threads: any, one at a time: the mutex is held while the rest is used.
 #pragma once

@@ -6,9 +6,9 @@
 // the same in every tier, so a snapshot holds no address and no machine code: functions
 // are indices, places are offsets into their bodies, references are indices of functions, exceptions or objects.
 //
-// What is not in it: the host. A snapshot has a part that is the embedder's own; imports
-// are resolved anew when it is thawed. An instance that shares memories, tables, globals, tags
-// or exceptions with others cannot be frozen.
+// The host's state is not in it. A snapshot has a part for the embedder; imports are resolved again
+// when it is thawed. An instance that shares memories, tables, globals, tags or exceptions with
+// others cannot be frozen.
 //
 // Threads: freeze() is called by the thread that has the Execution. Snapshot::read() may be called by any thread.
 #pragma once
@@ -65,7 +65,7 @@ Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, K
 // the module of `instance` cannot have.
 Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance, KnownPlaces& known);
 
-// The part of a snapshot that is the embedder's, of which nothing else is looked at. It borrows from the bytes. Errors:
+// The part of a snapshot that is the embedder's, without a look at the rest. It borrows from the bytes. Errors:
 // kInvalidInput for what is no snapshot or damaged, kUnsupported for another version.
 Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot);
 

@@ -1,5 +1,5 @@
-// Reads the body of a snapshot, or the frames that were frozen alone, into a Snapshot. The bytes are foreign: whatever they
-// say is taken only as far as the types of the module allow.
+// Reads the body of a snapshot, or the frames that were frozen alone, into a Snapshot. The bytes are foreign: nothing is
+// accepted that the types of the module do not allow.
 //
 // Threads: one; the bytes, and what the pointers lead to, must outlive it. Errors: kInvalidInput.
 #pragma once

@@ -510,7 +510,7 @@ TEST(Snapshot, AFlippedByteIsRefusedWhereverItIs) {
 
 // -- what is forged: the checksum holds ------------------------------------------------------------------------
 
-// A snapshot with 32 bits changed, `from_end` bytes before the end of a section, and its checksum made anew.
+// A snapshot with 32 bits changed, `from_end` bytes before the end of a section, and its checksum made right.
 Bytes forged(uint32_t section, size_t offset, uint32_t value) {
   Bytes bytes = small_snapshot();
   const auto part = section_of(bytes, section);

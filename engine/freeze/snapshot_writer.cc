@@ -276,7 +276,7 @@ Result<std::vector<FrameState>> SnapshotWriter::stand() {
   if (is_tail_call && known != nullptr)
     return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
   std::vector<FrameState> stands = known == nullptr ? frame_states(run) : frame_states(run, known->frames);
-  // Nothing of a frame is used again that ends in a call; what is called gives its results in its place.
+  // A frame that ends in a tail call is not used again: the callee returns its results in the frame's place.
   if (is_tail_call) stands.erase(stands.begin());
   return stands;
 }

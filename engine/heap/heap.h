@@ -1,4 +1,4 @@
-// Structs and arrays: the objects of a Store, and what the bits of references to them are.
+// Structs and arrays: the objects of a Store, and the bits of references to them.
 //
 // A reference is a number in a 64-bit slot, and never an address, so that it means the same in a snapshot:
 //
@@ -8,14 +8,14 @@
 //   number << 2 | 2       an object      number below 2^62    the host's
 //   number << 2           the host's, converted
 //
-// An object keeps its number for its life; a number is used again when its object is gone. What refers to an
+// An object keeps its number for its life; a number is used again when its object has been collected. What refers to an
 // object is found by its type (runtime_types.h): nothing but a reference is taken for one, and so what is
 // live is the same in each tier and after thawing.
 //
-// How much there may be. An object counts as 32 bytes and its fields. The heap collects only when what is in it
-// would grow beyond its threshold, which depends on nothing but the allocations so far; so an allocation that
-// fails does so in each tier, and after thawing. One fails when an eighth of the limit is not free after a
-// collection: each collection is paid for by allocations of that size at least.
+// The limit. An object counts as 32 bytes and its fields. The heap collects only when it would grow beyond its
+// threshold, which depends on nothing but the allocations so far; so an allocation that fails does so in each
+// tier, and after thawing. One fails when an eighth of the limit is not free after a collection: each
+// collection is paid for by allocations of that size at least.
 //
 // Ownership: of its objects. Threads: one at a time, as for the Store.
 #pragma once

@@ -4,7 +4,7 @@
 // is its FuncType: two are the same when they are equal, in any module. That costs nothing to make, and most modules
 // are so. Where a module has others, all its types are looked up in a registry of the process by
 // their recursive groups, and become RuntimeTypes: two that are not plain are the same when they have one
-// address. A type is in the registry as long as a module is alive that has it.
+// address. A type is in the registry as long as a module that has it is alive.
 //
 // Threads: the registry is shared; the rest is constant.
 //

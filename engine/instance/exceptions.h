@@ -1,4 +1,4 @@
-// Exceptions: tags, what is kept of those that were caught with a reference, and who catches what is thrown.
+// Exceptions: tags, the exceptions that were caught with a reference, and finding the clause that catches.
 //
 // Entering and leaving a try_table does nothing: the translator notes which words of the code lie in which try_table
 // (CatchTable, code.h). The search for a clause begins when something is thrown, and goes through all frames before
@@ -25,7 +25,7 @@ class Instance;
 struct TagInstance {
   const wasm::FuncType* type = nullptr;  // without results
   uint32_t slots = 0;                    // of what an exception carries
-  const Instance* instance = nullptr;    // whose it is; null for the host's
+  const Instance* instance = nullptr;    // the owner; null for the host's
   uint32_t index = 0;                    // in its module
 };
 
@@ -75,7 +75,7 @@ struct Throwing {
   const TagInstance* tag = nullptr;
   const uint64_t* payload = nullptr;
   uint64_t reference = 0;  // when it was caught before, and is thrown again
-  uint64_t looked_at = 0;  // by a search that was interrupted, and begins anew
+  uint64_t looked_at = 0;  // by a search that was interrupted, and begins again
 };
 
 // What a search for the clause that catches has found.
@@ -87,7 +87,7 @@ struct CatchSearch {
   uint64_t* fp = nullptr;                      // of its frame
   size_t depth = 0;                            // of its record, or of its return address
   bool is_compiled = false;                    // it is machine code that catches
-  Instance* instance = nullptr;                // whose it is
+  Instance* instance = nullptr;                // the owner
 };
 
 // Who resumes after an exception was caught. kNoRoom: nothing was done, since there are too many exceptions for

@@ -1,8 +1,8 @@
-// The functions of a module as its instances that stand alone have them (InstanceStart): all these share them, so that an
-// instance costs little to make, however many functions there are.
+// The functions of a module that its instances that stand alone (InstanceStart) share, so that an instance costs little
+// to make, however many functions there are.
 //
 // Each is made when a reference to it is first followed (Machine::target). Until then it has no type, so that compiled
-// code finds it to be the wrong one, as it finds any other.
+// code takes the path for a wrong type.
 //
 // Ownership: of the module. Threads: any.
 #pragma once

@@ -1,5 +1,5 @@
-// The one door to the private state of instances and runs, for the parts of the engine that run guest code or keep it.
-// Everything is inlined away.
+// The only access to the private state of instances and runs, for the parts of the engine that run guest code or
+// freeze it. Everything is inlined away.
 //
 // Threads: one at a time, as for the Store.
 #pragma once

@@ -1,7 +1,7 @@
 // One call of a function from outside, as the tiers that run it see it: the registers, the frames and the fuel.
 //
-// An embedder uses Execution (execution/execution.h), which is a Run. What a tier needs of the whole engine (a search
-// through the frames of both tiers) it asks the Run for, which finds it in the rooms above.
+// An embedder uses Execution (execution/execution.h), which is a Run. A tier asks the Run for what needs the whole
+// engine (a search through the frames of both tiers); the rooms above implement it.
 //
 // Threads: one at a time, as for the Store.
 #pragma once

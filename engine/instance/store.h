@@ -1,4 +1,5 @@
-// The arena of instances that link with each other: what one of them puts into another's table lives as long as the Store.
+// The arena of instances that link with each other: a function that one of them puts into another's table lives as long as
+// the Store.
 //
 // Ownership: of all that is in it. Threads: a Store, with all that is in it, belongs to one thread at a time.
 //

@@ -1,4 +1,4 @@
-// Tables: references by number, of which instances of one image share those that they do not change.
+// Tables: references by number. Instances of one image share the tables that they do not change.
 //
 // Ownership: of a Store. Threads: those of the Store.
 #pragma once

@@ -1,5 +1,5 @@
-// The bulk operations of memories and tables, for both tiers. Each is looked at first,
-// then paid for, then done: what is out of bounds moves nothing and pays for no byte.
+// The bulk operations of memories and tables, for both tiers. Each is checked first,
+// then paid for, then done: an operation that is out of bounds moves nothing and pays for no byte.
 //
 // `indices` holds what the instruction names: in its low half the destination of a copy, or the
 // segment of an init; in its high half the source of a copy, or the destination of an init.

@@ -1,4 +1,5 @@
-// The handlers of numbers: the rows of operations.def without those of memories and fields, and what fuses two of them.
+// The handlers of numbers: the rows of operations.def except those of memories and fields, and the operations that fuse
+// two of them.
 #include "engine/code/numeric.h"
 #include "engine/interpreter/handler.h"
 

@@ -1,8 +1,8 @@
 // Faults in guest memory become traps.
 //
-// What runs guest code on a thread (the interpreter, compiled code) is a GuestCode as long as it does. When an access
-// of that thread faults, the signal handler asks the innermost GuestCode whether the fault is its own. Any other fault
-// goes to the handler that was installed before.
+// Each tier registers a GuestCode while it runs guest code on a thread. When an access of that thread faults, the
+// signal handler asks the innermost GuestCode whether the fault is its own. Any other fault goes to the handler that
+// was installed before.
 //
 // Threads: the handler is installed once for the process; GuestCodes are of one thread.
 #pragma once

@@ -10,7 +10,7 @@
 // An access with a 64-bit address can be anywhere, so its bounds are compared (handler_memory.h). Also then
 // a memory has at most 4 GiB.
 //
-// Regions come from a process-wide pool (region_pool.h): what one guest leaves is gone before another sees the
+// Regions come from a process-wide pool (region_pool.h): what one guest leaves is cleared before another sees the
 // region. A memory begins with zeros, or with an image (memory_image.h).
 //
 // Ownership: a Memory owns its region until it is destroyed. Threads: a Memory

@@ -1,8 +1,8 @@
-// What many memories begin with: written once into a file without a name, and mapped copy-on-write into each, so
-// that beginning costs the pages that are changed and not those that are there.
+// The content that many memories begin with: written once into a file without a name, and mapped copy-on-write
+// into each, so that a memory pays for the pages that it changes, and not for all of them.
 //
 // Ownership: shared by the memories that begin with it and by their maker. Threads: any; it does not change,
-// but for what it learns.
+// except for what it learns.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The address space of linear memories. What one guest leaves in a region is gone before another gets it.
+// The address space of linear memories. What one guest leaves in a region is cleared before another gets it.
 //
 // First touches cost most: on a virtual machine the fault for a page costs thirty times what zeroing it costs. So
 // the pages that a guest has changed are put back as they were, in place, and stay with the region; only what is

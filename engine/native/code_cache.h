@@ -2,11 +2,11 @@
 // validated nor compiled again.
 //
 // A file is for one module, byte for byte (by its SHA-256), and for the program that made it, build for build. It is
-// used only when it is the user's own, nobody else may write to it, and its checksum is right. Any other file is as
-// good as none: it is made again.
+// used only when it is the user's own, nobody else may write to it, and its checksum is right. Any other file is
+// ignored, and made again.
 //
-// Code that is run is trusted code, so the directory must belong to the user and be closed to others. Who trusts the
-// code of a module may trust that the module was valid.
+// Code that is run is trusted code, so the directory must belong to the user and be closed to others. A program that
+// trusts the code of a module can trust that the module was valid.
 //
 // Threads: any; processes may share the directory.
 #pragma once

@@ -91,7 +91,7 @@ class Hostile : public ::testing::Test {
   std::shared_ptr<CompiledModule> compile(const Bytes& wasm, Tier tier, uint64_t peak_mib) {
     malloc_trim(0);
     const uint64_t before = status("VmRSS:");
-    { std::ofstream("/proc/self/clear_refs") << "5"; }  // the peak begins anew
+    { std::ofstream("/proc/self/clear_refs") << "5"; }  // the peak starts again
     std::shared_ptr<CompiledModule> compiled;
     auto module = wasm::decode(wasm);
     if (!module) {

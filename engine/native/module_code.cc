@@ -1,5 +1,5 @@
-// The compiled functions of a module: which there are, whose code an address is in, and what catches in them; compiling one, or
-// all.
+// The compiled functions of a module: their code, the function of an address, and the clauses that catch in them; compiling
+// one, or all.
 //
 // Threads: any; the mutexes of the ModuleCode and of the registry guard it.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The places of a function's code that are asked about while it is compiled again.
+// Queries about places of a function's code, answered while it is compiled again.
 //
 // Threads: belongs to one compiler. The watches are the caller's.
 #pragma once

@@ -1,4 +1,5 @@
-// Makes the body of one function: instructions that fit the types on the stack, one choice after the other.
+// Makes the body of one function: one choice after the other, among the instructions that fit the types on
+// the stack.
 //
 // Threads: belongs to the call of generate_module().
 #pragma once

@@ -1,4 +1,4 @@
-// Holds the engine to the reference interpreter, on one generated module.
+// Compares the engine with the reference interpreter, on one generated module.
 //
 // Threads: pure, but for the engine's own pools.
 #pragma once

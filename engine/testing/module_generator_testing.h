@@ -5,9 +5,9 @@
 // instruction lacks is pushed for it. So the module always validates, and values stay pending on the
 // stack across sets, calls and blocks, which is where a translator that defers them can go wrong.
 //
-// What there is: several functions of all number types and vectors, blocks with parameters and results, exceptions,
-// every kind of branch, direct, indirect and tail calls, structs, arrays and references, memory and table instructions that are mostly in
-// bounds, globals, loops that mostly end, and every numeric and vector instruction. No imports.
+// The modules have several functions of all number types and vectors, blocks with parameters and results, exceptions, every kind of
+// branch, direct, indirect and tail calls, structs, arrays and references, memory and table instructions that are mostly in bounds,
+// globals, loops that mostly end, and every numeric and vector instruction. No imports.
 //
 // Threads: pure functions.
 #pragma once

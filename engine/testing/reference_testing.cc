@@ -267,7 +267,7 @@ std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
     labels.push_back({is_loop ? at : body.end_of[at] + 1, stack_.size() - params, is_loop ? params : results,
                       is_loop, in.op == Opcode::kTryTable ? &in : nullptr});
   };
-  // What a try_table around the instruction catches continues at its label; all else leaves the function.
+  // What a try_table around the instruction catches continues at its label; everything else leaves the function.
   const auto catch_here = [&](Throw& thrown) {
     for (size_t i = labels.size(); i-- > 0;) {
       if (labels[i].try_table == nullptr) continue;

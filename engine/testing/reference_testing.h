@@ -4,7 +4,7 @@
 // as the specification's chapter 4.4 describes it. Nothing is translated, fused or deferred, and fuel
 // is added up instruction by instruction. What it shares with the engine is the decoder, the opcode
 // table, the cost functions (fuel.h) and the functions of numeric.h; the official test suite holds
-// those to the specification. Vectors it computes by itself (reference_vectors_testing.h).
+// those to the specification. It computes vectors by itself (reference_vectors_testing.h).
 //
 // It runs modules without imports.
 //

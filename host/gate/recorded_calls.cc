@@ -19,7 +19,7 @@ enum class Decision : uint8_t {
   kMounted,  // a granted directory that was read
   kMountedToWrite,
   kRead,        // a path's status: directories above the grants exist, too
-  kLook,        // a path that is looked at: directories above the grants exist, too
+  kLook,        // a path that is only examined: directories above the grants exist, too
   kWrite,       // a path that is written
   kName,        // a path whose name changes: not one that is itself granted
   kTwoNames,    // the same for two paths
