@@ -11,7 +11,8 @@ namespace membrane::engine {
 
 inline constexpr uint32_t kCostVersion = 2;
 
-// Without, segments are not charged and nothing ends an endless loop: only for the benchmark of what fuel costs.
+// Without it, segments are not charged and nothing ends an endless loop: only for the benchmark of the cost of
+// fuel.
 #ifdef MEMBRANE_UNMETERED_BENCHMARK
 inline constexpr bool kMetered = false;
 #else

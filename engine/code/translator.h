@@ -25,7 +25,7 @@ class Translator {
   static constexpr uint32_t kNone = UINT32_MAX;
 
  public:
-  // What else the translator knows of an open block.
+  // The translator's part of an open block.
   struct Label : wasm::BlockLabel {
     uint32_t header = kNone;      // kLoop: where branches go
     uint32_t fixups = kNone;      // chain of words whose target is this label's end
@@ -108,7 +108,7 @@ class Translator {
     forget_last();
     return at;
   }
-  // What comes next is not made one with what was emitted last.
+  // The next operation is not fused with the last one.
   void forget_last() {
     last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ =
         kNone;

@@ -136,8 +136,8 @@ std::vector<FrameStop> frame_stops(Run& run, size_t limit) {
   return stops;
 }
 
-// A function's code is made again, watched; once for all its stops, since a recursion through a large
-// function would otherwise be answered by making it as often as it is deep.
+// A function's code is made again once for all its stops: a deep recursion through a large function
+// would otherwise make it once for each frame.
 StopPlaces places_of(std::span<const FrameStop> stops) {
   StopPlaces result;
   result.places.resize(stops.size());

@@ -20,7 +20,8 @@ struct FrameStop {
   uint64_t* fp = nullptr;  // its first slot
   size_t depth = 0;        // of its record, or of its return address
   Instance* instance = nullptr;
-  bool is_unpaid = false;  // the run waits at `at` for fuel or its owner: what comes next is its place
+  bool is_unpaid =
+      false;  // the run waits at `at` for fuel or its owner, and has not executed what comes next
 };
 
 // Walks from the innermost frame outwards. A frame's caller is the interpreter's or machine code: the

@@ -44,7 +44,8 @@ class FramePlaces {
     places_.try_emplace({function, code_offset, waits});
   }
   [[nodiscard]] size_t size() const { return places_.size(); }
-  // Stops when the places that are looked for have more operands than `most_operands`, all together.
+  // Looks for the places that were added. Stops when they have more than `most_operands` operands
+  // together.
   void find(uint64_t most_operands);
   // Null when no frame can be there.
   [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const;
@@ -115,7 +116,7 @@ class KnownFrames;
 
 // Of a run that is paused, or that allocates; innermost first.
 std::vector<FrameState> frame_states(Run& run);
-// The same, with what `known` has of the places: so all but the first time is cheap.
+// The same, with the places in `known`: so every time but the first is cheap.
 std::vector<FrameState> frame_states(Run& run, KnownFrames& known);
 // The function of the host that the run calls next; null when it is elsewhere.
 const FunctionInstance* awaited_host(Run& run);

@@ -143,7 +143,7 @@ native::FrameSlots RunnableModule::frame_of(uint32_t index, const wasm::Function
           .uses_vectors = info.uses_simd};
 }
 
-// Everything but where it is entered. The frame of an imported function is empty.
+// Fills in everything but the entry. The frame of an imported function is empty.
 FunctionCode& RunnableModule::fill(uint32_t index, native::FrameSlots frame) {
   const wasm::FuncType& type = module_.type_of_function(index);
   FunctionCode& code = functions_[index];
@@ -165,7 +165,7 @@ bool RunnableModule::set_frame(uint32_t index, native::FrameSlots frame) {
   return code.frame_slots <= kMaxFrameSlots;
 }
 
-// Of a module that is being validated, what is not known yet stays so.
+// While the module is being validated, what is not known yet stays unknown.
 void RunnableModule::make(uint32_t index) {
   if (known_frames_.empty()) return;
   const std::lock_guard lock(make_mutex_);

@@ -33,7 +33,7 @@ CatchSearch find_catch(Run& run, uint64_t most_fuel) {
   Throwing& throwing = Machine::state(run).throwing;
   const ExecutionLimits& limits = Machine::limits(run);
   CatchSearch found;
-  // Each search of one throw goes further than the last before it asks again.
+  // Each search for the same throw goes further than the last before it polls again.
   uint64_t frames = 0, clauses = 0, next_poll = throwing.looked_at + kPollPrice;
   const auto price = [&] { return throw_cost(frames, clauses, throwing.tag->slots); };
   FrameWalk walk(run);

@@ -12,7 +12,7 @@
 
 namespace membrane::engine {
 
-// As Run::find_catch() and Run::enter_catch() say.
+// See Run::find_catch() and Run::enter_catch().
 CatchSearch find_catch(Run& run, uint64_t most_fuel);
 Caught enter_catch(Run& run, const CatchSearch& found);
 

@@ -21,8 +21,8 @@ namespace membrane::engine {
 Result<std::vector<uint32_t>> function_numbers(std::span<const uint64_t> references, CompiledModule& module,
                                                std::span<const std::pair<size_t, uint32_t>> imports);
 
-// What is an import stays 0, and is added to `imports`. A number that is no function's makes `ok` false; its type is for
-// the caller to look at.
+// The number of an import stays 0, and the import is added to `imports`. A number that is not a function's makes `ok`
+// false; the caller checks the type.
 std::vector<uint64_t> function_references(std::span<const uint32_t> numbers, CompiledModule& module,
                                           std::vector<std::pair<size_t, uint32_t>>& imports, bool& ok);
 

@@ -26,7 +26,7 @@
 namespace membrane::engine {
 
 // `of` is whole, and both are of the same CompiledModule. Errors: kUnsupported for references that are no functions of
-// the module; kInvalidArgument for images that have nothing to do with each other.
+// the module; kInvalidArgument for images of different modules.
 Result<std::vector<uint8_t>> write_changes(const InstanceImage& image, const InstanceImage& of);
 
 // `of` is the image that the bytes were made from, or one with the same identity. Errors: kInvalidInput for what cannot

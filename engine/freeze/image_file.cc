@@ -80,8 +80,8 @@ uint64_t checksum_of(const Header& header, std::span<const uint8_t> state) {
   return XXH3_64bits_digest(&hash);
 }
 
-// Of the file's bytes from `from` to its end, read and not mapped: a file that others shorten at the same time is an error, and
-// not a signal. Nothing when it cannot be read.
+// The hash of the file's bytes from `from` to its end, which are read and not mapped: a file that others shorten at the same
+// time is an error, and not a signal. Nothing when it cannot be read.
 std::optional<XXH128_hash_t> content_of(int file, uint64_t from, uint64_t to) {
   XXH3_state_t hash;
   XXH3_128bits_reset(&hash);
@@ -108,7 +108,7 @@ class ContentWriter {
     at_ += bytes.size();
     return file_.write(place.offset, bytes);
   }
-  // What the file's first `bytes` have, when nothing more is put.
+  // The file's first `bytes`, when nothing more is put.
   XXH128_hash_t finish(uint64_t bytes) {
     skip_to(bytes);
     return XXH3_128bits_digest(&hash_);
@@ -149,7 +149,7 @@ class StateWriter {
   std::vector<uint8_t> out;
 };
 
-// Stops at the end: what is not there is 0 and `ok` false. The checksum was right, so that is a mistake of ours.
+// At the end, reads give 0 and `ok` is false. The checksum was right, so that is our own mistake.
 class StateReader {
  public:
   explicit StateReader(std::span<const uint8_t> bytes) : left_(bytes) {}
@@ -339,7 +339,7 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
   put_build(header);
   header.memory_count = static_cast<uint32_t>(image.memories_.size());
   MEMBRANE_ASSIGN(header.identity, image.identity());
-  // Where things are does not change how large the state is: a first writing tells.
+  // Offsets do not change the size of the state, so a first write measures it.
   std::vector<MemoryRecord> memories(image.memories_.size());
   StateWriter state;
   const auto write_all = [&]() -> Status {
@@ -510,7 +510,7 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier, int64_t 
     loaded.attachment = std::make_shared<const FileMapping>(file.number(), e.offset, e.bytes);
     if (loaded.attachment->bytes().empty()) return damaged();
   }
-  // Without a seal the file is read again the next time, and no more is lost.
+  // Without a seal the file is read again the next time; nothing else is lost.
   if (!was_checked) static_cast<void>(seal(path, file.number(), status, now_ns));
   return loaded;
 }

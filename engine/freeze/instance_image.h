@@ -25,7 +25,7 @@
 
 namespace membrane::engine {
 
-// XXH3, 128 bits: finds mistakes, and no forgeries.
+// XXH3, 128 bits: detects mistakes, not forgeries.
 using ImageIdentity = std::array<uint64_t, 2>;
 
 class InstanceImage {
@@ -45,8 +45,9 @@ class InstanceImage {
   [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }
   [[nodiscard]] uint64_t memory_bytes() const;   // the size of its memories
   [[nodiscard]] uint64_t changed_bytes() const;  // of kChanges: what was copied of its memories
-  // What it holds: its module, memories, tables, globals and segments; the same in every process. Calculated at the first
-  // call, unless it is of a file. Errors: kUnsupported for what holds references that are no functions of its module.
+  // Identifies the contents: module, memories, tables, globals and segments; the same in every process. Calculated at the
+  // first call, unless the image came from a file. Errors: kUnsupported for what holds references that are no functions
+  // of its module.
   [[nodiscard]] Result<ImageIdentity> identity() const;
 
  private:
@@ -57,7 +58,7 @@ class InstanceImage {
   struct MemoryState {
     MemoryStart start;
     uint64_t bytes = 0;
-    // Of kChanges: what is other than in the start's image, one run after the other. (A string can be filled without being
+    // For kChanges: what differs from the start's image, one run after the other. (A string can be filled without being
     // zeroed first.)
     std::vector<MemoryRange> changes = {};
     std::string content = {};
@@ -67,7 +68,8 @@ class InstanceImage {
   Result<ImageIdentity> make_identity() const;
   struct TableState {
     TableElements elements;
-    // Elements that are imports, which are others in each Store: where, and the function's index.
+    // Elements that are imports, which are different in each Store: place, and the function's
+    // index.
     std::vector<std::pair<size_t, uint32_t>> imports;
   };
   struct GlobalState {

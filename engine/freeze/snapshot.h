@@ -57,28 +57,28 @@ class KnownPlaces {
   std::unique_ptr<Parts> parts_;
 };
 
-// The frames of such a run alone: of one whose instance is kept as an image (instance_image.h), and which continues in
-// an instance of that image. `known` is of the same module. Errors: as freeze(); kUnsupported for a program with
+// Only the frames of such a run: for a run whose instance is kept as an image (instance_image.h), and which continues
+// in an instance of that image. `known` is of the same module. Errors: as freeze(); kUnsupported for a program with
 // structs, arrays or kept exceptions.
 Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, KnownPlaces& known);
 // Checks them, and puts them back as Snapshot::resume_in() does, with its errors; kInvalidInput also for frames that
 // the module of `instance` cannot have.
 Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance, KnownPlaces& known);
 
-// The part of a snapshot that is the embedder's, without a look at the rest. It borrows from the bytes. Errors:
-// kInvalidInput for what is no snapshot or damaged, kUnsupported for another version.
+// The embedder's part of a snapshot; the rest is not checked. It borrows from the bytes. Errors: kInvalidInput
+// for bytes that are damaged or not a snapshot, kUnsupported for another version.
 Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot);
 
-// The snapshot with another one. Errors: the same.
+// The snapshot with another embedder's part. Errors: the same.
 Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot,
                                                 std::span<const uint8_t> part);
 
-// A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
-// module that is valid.
+// A snapshot that was read and checked: complete, of a version and a cost table that this engine knows,
+// with a valid module.
 class Snapshot {
  public:
-  // Errors: kInvalidInput for what is damaged or no snapshot; kUnsupported for another version.
-  // `tier` and `cache` as for compile_module().
+  // Errors: kInvalidInput for bytes that are damaged or not a snapshot; kUnsupported for another
+  // version. `tier` and `cache` as for compile_module().
   static Result<Snapshot> read(std::vector<uint8_t> bytes, Tier tier = Tier::kAuto,
                                const native::CodeCache* cache = nullptr);
   static Result<Snapshot> read(std::span<const uint8_t> bytes, Tier tier = Tier::kAuto,
@@ -100,10 +100,9 @@ class Snapshot {
   // start function does not run.
   std::expected<Instance*, LinkError> instantiate(Store& store, const Resolver& resolver,
                                                   const InstanceLimits& limits) const;
-  // Puts the frames back; `run` is as if it had been paused there, with the fuel that it was given and
-  // less what a host call is owed still. Errors: kInvalidInput
-  // when the frames do not fit the module; kExhausted when they are beyond the limits of `run`, which then is
-  // one that has ended.
+  // Restores the frames; `run` is as if it had been paused there, with the fuel that it was given less what
+  // it still owes for a host call. Errors: kInvalidInput when the frames do not fit the module; kExhausted
+  // when they exceed the limits of `run`, which has then ended.
   Status resume_in(Execution& run, Instance& instance) const;
 
  private:

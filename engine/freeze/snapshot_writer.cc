@@ -130,7 +130,8 @@ Status SnapshotWriter::check() {
   return {};
 }
 
-// All objects, also those that a collection would free: when the next one is due is a part of the state.
+// All objects, even those that a collection would free: the time of the next collection is part of the
+// state.
 Status SnapshotWriter::heap() {
   const wasm::Module& module = instance.module();
   const Heap& heap = instance.heap();
@@ -182,7 +183,7 @@ Status SnapshotWriter::object(const Object& object, uint32_t type) {
   return {};
 }
 
-// All that were kept, also those that the program could not reach any more.
+// All that were kept, even those that the program cannot reach any more.
 Status SnapshotWriter::exceptions() {
   if (instance.module().tags.empty()) return {};
   const size_t at = begin(SnapshotSection::kExceptions);
@@ -216,7 +217,7 @@ Status SnapshotWriter::globals() {
   return {};
 }
 
-// A section for each, and one when there is none.
+// A section for each; an empty one when there is none.
 void SnapshotWriter::memories() {
   memory(instance.memory());
   for (uint32_t i = 1; i < instance.module().memories.size(); ++i) memory(&Machine::memory(instance, i));
@@ -250,7 +251,7 @@ Status SnapshotWriter::tables() {
   return {};
 }
 
-// Writes the values of those that may refer to objects: objects that were made again would be different ones.
+// Writes the values that may refer to objects, since objects that were made again would be different ones.
 Status SnapshotWriter::segments() {
   const size_t at = begin(SnapshotSection::kSegments);
   const auto& segments = Machine::segments(instance);
@@ -349,7 +350,7 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
   MEMBRANE_TRY(check());
   out.resize(kSnapshotHeaderBytes);
   size_t at = begin(SnapshotSection::kModule);
-  // A binary as it was, so that places stay what they are; what was text is encoded.
+  // A binary is written as it was, so that places stay the same; a module from text is encoded.
   const std::span<const uint8_t> original = instance.module().content();
   const bool is_binary = original.size() > 4 && std::memcmp(original.data(), "\0asm", 4) == 0;
   const std::vector<uint8_t> encoded = is_binary ? std::vector<uint8_t>() : wasm::encode(instance.module());
@@ -377,7 +378,8 @@ Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
   return std::move(writer.out);
 }
 
-// What frames refer to besides functions is in an instance's heap, which an image has none of.
+// Frames that refer to anything but functions need the instance's heap, which an image does not
+// have.
 Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, KnownPlaces& known) {
   const std::lock_guard lock(known.parts_->mutex);
   SnapshotWriter writer(run, instance, 0);

@@ -71,7 +71,7 @@ class Tracer {
   std::vector<const Object*> pending_;
 };
 
-// What showing roots has learned of frames, for the next collection: made by what shows them (HeapRun).
+// What was learned about frames while roots were shown, for the next collection. A HeapRun makes it.
 class RootCache {
  public:
   virtual ~RootCache() = default;
@@ -106,17 +106,17 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // What an object counts for.
+  // The bytes that an object counts as.
   static uint64_t bytes_of(const RuntimeType& type, uint32_t length);
 
-  // Of a reference that is one to an object.
+  // The object of a reference that refers to one.
   [[nodiscard]] Object* object(uint64_t any) const { return objects_[object_number(any)]; }
   // Null for what is not an object: null, an i31, a number that is not in use.
   [[nodiscard]] Object* find(uint64_t any) const {
     return is_object(any) && object_number(any) < objects_.size() ? objects_[object_number(any)] : nullptr;
   }
 
-  // Bytes that it may have in all; more when another instance comes.
+  // The limit in bytes; it rises with each instance of the Store.
   void allow(uint64_t bytes) { limit_ += bytes; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] uint64_t threshold() const { return threshold_; }
@@ -125,11 +125,11 @@ class Heap {
   bool make_room(uint64_t bytes, HeapRun& run, MemoryBudget* budget);
   // The same without a collection, while an instance is made.
   bool make_room(uint64_t bytes, MemoryBudget* budget);
-  // The threshold of the frozen heap. False when that is beyond the limit.
+  // Sets the threshold of the frozen heap. False when it exceeds the limit.
   bool thaw(uint64_t threshold, MemoryBudget* budget);
   // An object whose fields are zero or null; 0 when the system has no memory. Room was made.
   uint64_t add(const RuntimeType& type, uint32_t length);
-  // The number that the next object has, when the free ones are not used again.
+  // The number of the next object, if no free number is used again.
   [[nodiscard]] uint64_t end() const { return objects_.size(); }
   void forget_free_numbers() { free_.clear(); }
   // Calls visit(number, object) in the order of numbers.

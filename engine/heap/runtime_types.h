@@ -37,7 +37,7 @@ struct FieldLayout {
 // A type of the registry.
 struct RuntimeType : wasm::FuncType {
   wasm::TypeKind kind = wasm::TypeKind::kFunc;
-  uint32_t depth = 0;  // how many supertypes it has, directly and not
+  uint32_t depth = 0;  // how many supertypes it has, direct or not
   const RuntimeType* supertype = nullptr;
   std::vector<FieldLayout> fields;  // of a struct; of an array that of its elements
   uint32_t struct_bytes = 0;
@@ -82,7 +82,7 @@ inline bool is_subtype(const wasm::FuncType* sub, const wasm::FuncType* super) {
   return type == wanted;
 }
 
-// A value type, and what it refers to when it does to a defined one.
+// A value type, and the defined type that it refers to, if any.
 struct RuntimeValType {
   wasm::ValType type = wasm::ValType::kI32;
   const wasm::FuncType* defined = nullptr;

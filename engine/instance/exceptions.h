@@ -30,10 +30,9 @@ struct TagInstance {
 };
 
 // The exceptions that were caught with a reference to them (exnref). A reference may be put into a global, a
-// table or another exception, so they live as long as the Store; how many there may be is for the limits of the
-// instance that threw them to say. They take memory in pages of kPageBytes, which are all that the host holds for them,
-// and are the same in each tier and after thawing. Some the host lends; the rest comes out of that instance's memory
-// limit.
+// table or another exception, so they live as long as the Store; the limits of the instance that threw them bound their
+// number. They take memory in pages of kPageBytes, and no other memory of the host; the pages are the same in each tier
+// and after thawing. The host lends some; the rest comes out of that instance's memory limit.
 class ExceptionArena {
  public:
   struct Exception {
@@ -48,13 +47,13 @@ class ExceptionArena {
   [[nodiscard]] uint64_t pages_to_add(const TagInstance& tag) const;
   // The reference: its number plus one.
   uint64_t add(const TagInstance* tag, const uint64_t* payload);
-  // Null for null, and for what is no reference.
+  // Null for null, and for a number that is not a reference.
   [[nodiscard]] const Exception* find(uint64_t reference) const {
     if (reference == 0 || reference > size_) return nullptr;
     return places_[(reference - 1) / kPageWords][(reference - 1) % kPageWords];
   }
   [[nodiscard]] size_t size() const { return size_; }
-  // What one counts for: its place among the others, its tag, and what it carries.
+  // The bytes that one takes: its place among the others, its tag, and what it carries.
   static constexpr uint64_t bytes_of(const TagInstance& tag) { return (2 + tag.slots) * sizeof(uint64_t); }
 
  private:
@@ -78,7 +77,7 @@ struct Throwing {
   uint64_t looked_at = 0;  // by a search that was interrupted, and begins again
 };
 
-// What a search for the clause that catches has found.
+// The result of a search for the clause that catches.
 struct CatchSearch {
   uint64_t price = 0;  // of throwing, as far as it was looked
   bool interrupted = false;
@@ -90,8 +89,8 @@ struct CatchSearch {
   Instance* instance = nullptr;                // the owner
 };
 
-// Who resumes after an exception was caught. kNoRoom: nothing was done, since there are too many exceptions for
-// another one to be kept.
+// The tier that resumes after an exception was caught. kNoRoom: nothing was done, since the limit allows no
+// more exceptions to be kept.
 enum class Caught : uint8_t { kInterpreted, kCompiled, kNoRoom };
 
 // "uncaught exception $error [i32 7]".

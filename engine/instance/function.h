@@ -10,7 +10,7 @@
 
 namespace membrane::engine {
 
-// What compiled code reads of a FunctionInstance.
+// The part of a FunctionInstance that compiled code reads.
 struct FunctionHandle {
   const FunctionCode* code = nullptr;  // null for a host function
   Instance* instance =

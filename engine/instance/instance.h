@@ -51,7 +51,7 @@ class Instance {
   [[nodiscard]] uint64_t memory_bytes() const;  // the present size of all its memories, and of the heap
   [[nodiscard]] Heap& heap() const { return *heap_; }  // of its Store
   [[nodiscard]] bool limit_was_hit() const;            // a grow of a memory was refused by the owner's limit
-  void note_limit_was_hit();  // as if one had been: it continues from where it was kept
+  void note_limit_was_hit();  // as if one had been: for an instance that continues from a kept state
 
  private:
   friend class Store;
@@ -64,9 +64,9 @@ class Instance {
   Memory* memory_ = nullptr;  // the first of memories_
   std::vector<Memory*> memories_;
   MemoryBudget memory_budget_;  // of its own memories, when there are several
-  // Functions refer to their instance, by which a call tells whether it stays inside. Those of an instance that
-  // stands alone, which shares nothing with another, can only be called inside: they are the module's, the same in
-  // each of its instances, and refer to what these have for a home. `entries_` are what it gives to the outside.
+  // Functions refer to their instance, by which a call tells whether it stays inside. The functions of an instance
+  // that stands alone, which shares nothing with another, can only be called inside: they belong to the module,
+  // are the same in each of its instances, and refer to a common home. `entries_` are those for callers outside.
   Instance* home_ = this;
   std::vector<FunctionInstance*> imports_;
   FunctionInstance* own_ = nullptr;

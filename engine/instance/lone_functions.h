@@ -24,7 +24,7 @@ class LoneFunctions {
   LoneFunctions(const LoneFunctions&) = delete;
   LoneFunctions& operator=(const LoneFunctions&) = delete;
 
-  // No instance at all, but for its address: what the functions have for their instance.
+  // What the functions have in place of an instance. Only its address is used.
   [[nodiscard]] Instance* home() const { return home_.get(); }
   // Those that the module defines, one after the other.
   [[nodiscard]] FunctionInstance* functions() const { return functions_.get(); }

@@ -44,7 +44,7 @@ struct Machine {
                              uint64_t& reference);
   static uint64_t& first_exception(Instance& i) { return i.first_exception_; }
   MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
-  // As the guest has it: what it refers to inside.
+  // The function that the instance's code means by an index.
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
     const size_t imported = i.imports_.size();
     return index < imported ? i.imports_[index] : i.own_ + (index - imported);
@@ -56,7 +56,8 @@ struct Machine {
     if (distance >= count * sizeof(FunctionInstance)) return std::nullopt;
     return static_cast<uint32_t>(distance / sizeof(FunctionInstance));
   }
-  // What a reference to a function leads to, there to be looked at; null for null. Of what the instance holds.
+  // The function that a reference in the instance leads to, filled in so that its fields can be read; null for
+  // null.
   MEMBRANE_INLINE static FunctionInstance* target(const Instance& i, uint64_t reference) {
     auto* const function = reinterpret_cast<FunctionInstance*>(reference);
     if (function != nullptr && std::atomic_ref(function->type).load(std::memory_order_acquire) == nullptr)

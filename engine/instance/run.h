@@ -54,7 +54,7 @@ struct FrameRecord {
   Instance* instance;            // crossings into another instance: of the caller
 };
 
-// Who resumes the innermost frame.
+// The tier that resumes the innermost frame.
 enum class Where : uint8_t {
   kInterpreter,
   kNativeCall,    // compiled code, which the interpreter has just called
@@ -104,13 +104,13 @@ class Run : public HeapRun {
   void add_fuel(uint64_t fuel);
   [[nodiscard]] RunState state() const { return machine_.state; }
   [[nodiscard]] const std::vector<Value>& results() const { return results_; }
-  // All that was added less what is left: exact to the instruction.
+  // The fuel that was added, less what is left: exact to the instruction.
   [[nodiscard]] uint64_t fuel_used() const;
   [[nodiscard]] uint64_t fuel_left() const;
   // What a host call was owed and could not be paid yet; not in fuel_used().
   [[nodiscard]] uint64_t fuel_owed() const { return fuel_owed_; }
-  // It is out of fuel in a host call that has worked for more than there is. A caller that ends the run here takes all
-  // that is left for that; with more fuel the call is made again.
+  // It is out of fuel in a host call whose work cost more than there is. A caller that ends the run here takes all
+  // that is left as the price; with more fuel the call is made again.
   [[nodiscard]] bool fell_short() const { return fell_short_; }
 
   // Searches for the clause that catches MachineState::throwing; the run is at the instruction that throws. Gives up

@@ -129,7 +129,7 @@ class Aggregate {
     if (count != 0) std::memcpy(fields(), segment_part(of_elements, from, count), count * element().bytes);
     return done();
   }
-  // A part of nothing may have no address.
+  // An empty part may have no address.
   bool has_part(bool of_elements, uint64_t from, uint64_t count) {
     if (of_elements) return in_bounds(from, count, Machine::elements(instance_, number_).size());
     return in_bounds(from, count * element().bytes, Machine::data(instance_, number_).size());
@@ -209,8 +209,8 @@ bool is_of_type(const Run& run, uint64_t bits, ValType type) {
       return is_subtype(Machine::target(instance, bits)->type, defined);
     return is_object(bits) && is_subtype(instance.heap().object(bits)->type, defined);
   }
-  // Of the hierarchies of functions, of the host's references and of exceptions, all that is not null is of the
-  // greatest type, and nothing of the least.
+  // In the hierarchies of functions, host references and exceptions, every value but null has the top type, and
+  // none has the bottom type.
   if (wasm::is_bottom_ref(wanted)) return false;
   if (!wasm::abstract_matches(wanted, ValType::kAnyRef)) return true;
   return wasm::abstract_matches(abstract_of(instance.heap(), bits), wanted);

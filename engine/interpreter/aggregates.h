@@ -20,7 +20,7 @@ enum class AggregateOutcome : uint8_t {
 // word 3 the instruction.
 AggregateOutcome perform_aggregate(Run& run, const Word* ip, uint64_t* fp);
 
-// Whether a reference is of a type, which is one of the running instance's module.
+// Whether a reference has a type, which is one of the running instance's module.
 bool is_of_type(const Run& run, uint64_t bits, wasm::ValType type);
 
 }  // namespace membrane::engine

@@ -84,7 +84,7 @@ MEMBRANE_INLINE BulkWork table_work(TableElements& target, const std::span<const
   const uint64_t from = static_cast<uint32_t>(second);
   if (!in_bounds(to, count, target.size())) return {};
   if (source != nullptr && !in_bounds(from, count, source->size())) return {};
-  // First, since it may be the source as well, and move.
+  // Made writable first, since it may be the source as well, and move.
   uint64_t* const target_at = target.writable().data() + to;
   const uint64_t* source_at = source == nullptr ? nullptr : source->data() + from;
   return {true, true, bulk_table_cost(count), target_at, source_at, second, count};

@@ -129,8 +129,8 @@ HANDLER(kCallImport) {  // arguments; function index
 
 namespace {
 
-// What a call through a table reaches; null when it may not, and trap_kind says why. `type_and_table` is
-// word 2 of the call.
+// The function that a call through a table reaches; null when the call traps, and trap_kind says why.
+// `type_and_table` is word 2 of the call.
 MEMBRANE_INLINE FunctionInstance* find_target(Run* run, uint64_t slot, uint64_t type_and_table) {
   MachineState& m = Machine::state(*run);
   const TableElements& elements = table_of(run, type_and_table >> 32).elements;

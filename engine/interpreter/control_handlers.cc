@@ -88,7 +88,7 @@ HANDLER(kUnreachable) { TRAP(kUnreachable); }
 
 namespace {
 
-// Out of the handler, which could not end in a jump if it had anything in memory.
+// Not in the handler, which could not end in a jump if it had a variable in memory.
 struct Raised {
   enum class Outcome : uint64_t { kCaught, kCaughtByCompiled, kTrapped, kUnpaid, kInterrupted } outcome;
   const Word* landing;  // kCaught

@@ -35,7 +35,7 @@
       [[maybe_unused]] double acc64, [[maybe_unused]] float acc32
 #define PASS_REGISTERS(at) (at), fp, fuel, memory, run, acc, acc64, acc32
 
-// Handlers are in one section, by which a fault of theirs is known (interpreted_code.cc).
+// Handlers are in one section, by which their faults are recognised (interpreted_code.cc).
 #define HANDLER(name) __attribute__((section("membrane_interpreter"))) void name(REGISTERS)
 #define DECLARE_HANDLER(name) __attribute__((visibility("hidden"))) void name(REGISTERS)
 
@@ -94,9 +94,9 @@ namespace membrane::engine::handlers {
 #define E(operation) DECLARE_HANDLER(operation);
 #include "engine/code/operations_each.def"
 
-// What others end in. It takes more fuel for the segment whose header is before ip.
+// Other handlers end in this. It takes more fuel for the segment whose header is before ip.
 DECLARE_HANDLER(refill);
-// The same for a bulk operation, which lacks `fuel_needed`, and whose word 1 says how far back its header is.
+// The same for a bulk operation that lacks `fuel_needed`; its word 1 says how far back its header is.
 DECLARE_HANDLER(refill_for_bulk);
 // Calls, or tail calls, `callee` of the state: of the host, or of any instance. Word 1 names where the arguments begin.
 DECLARE_HANDLER(call_instance);
@@ -125,7 +125,7 @@ MEMBRANE_INLINE void stop(REGISTERS, RunState state) {
 // The kind of the trap is noted.
 MEMBRANE_INLINE void trapped(REGISTERS) { stop(PASS_REGISTERS(ip), RunState::kTrapped); }
 
-// The other side continues: the state stays kReady.
+// The other tier continues: the state stays kReady.
 MEMBRANE_INLINE void hand_over(REGISTERS, Where to) {
   save(PASS_REGISTERS(ip));
   Machine::state(*run).where = to;
