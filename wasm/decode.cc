@@ -121,8 +121,7 @@ class Decoder {
   bool in_order(uint8_t id, uint32_t start) {
     if (kSectionRanks[id] > kSectionRanks[last_section_]) return true;
     return reader_.fail(
-        kSectionOutOfOrder, start,
-        id == last_section_ ? "a section is there twice" : "a section comes too late",
+        kSectionOutOfOrder, start, id == last_section_ ? "a section is repeated" : "a section comes too late",
         std::string(kSectionNames[id]) + " section",
         "a section that may follow the " + std::string(kSectionNames[last_section_]) + " section");
   }

@@ -20,8 +20,8 @@ struct FrameStop {
   uint64_t* fp = nullptr;  // its first slot
   size_t depth = 0;        // of its record, or of its return address
   Instance* instance = nullptr;
-  bool is_unpaid =
-      false;  // the run waits at `at` for fuel or its owner, and has not executed what comes next
+  // The run waits at `at` for fuel or its owner, and has not executed what comes next.
+  bool is_unpaid = false;
 };
 
 // Walks from the innermost frame outwards. A frame's caller is the interpreter's or machine code: the

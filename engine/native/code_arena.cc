@@ -22,9 +22,8 @@ constexpr size_t kArenaBytes = 1ull << 30;  // of addresses; pages are taken as 
 constexpr size_t kGranule = 64;             // a cache line: functions begin at its start
 constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least this size go back to the system
 constexpr size_t kHugePageBytes = 2 << 20;  // code that takes several is worth them
-constexpr size_t kAheadBytes =
-    128 << 10;                   // pages are requested in steps of this size, where much will be written
-constexpr uint8_t kTrap = 0xCC;  // int3: what still jumped to free code would stop
+constexpr size_t kAheadBytes = 128 << 10;   // pages are requested in such steps, where much will be written
+constexpr uint8_t kTrap = 0xCC;             // int3: what still jumped to free code would stop
 
 std::atomic<const uint8_t*> arena_begin{nullptr};  // of the executable view
 

@@ -143,7 +143,7 @@ Diagnostic Lexer::error() const {
       d.expected = "\\t \\n \\r \\\" \\' \\\\ \\hh or \\u{hex}";
       break;
     default:
-      d.message = "this character cannot be here";
+      d.message = "this character is not allowed here";
       if (is_utf8(span) && static_cast<uint8_t>(span[0]) > 0x20) d.found = span;
   }
   return d;

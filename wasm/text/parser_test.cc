@@ -248,7 +248,7 @@ using enum DiagnosticCode;
 const Finding kFindings[] = {
     {kBadStringEscape, R"((data "a\q"))", R"(\q)", "escape", R"(\\)"},
     {kExtraParenthesis, "(func))", ")", "closes nothing", "too early"},
-    {kInvalidCharacter, "(func \x01)", "\x01", "cannot be here", "Remove"},
+    {kInvalidCharacter, "(func \x01)", "\x01", "not allowed here", "Remove"},
     {kInvalidUtf8, ";; \xFF\n(func)", "\xFF", "not UTF-8", "UTF-8"},
     {kUnclosedParenthesis, "(module (func (nop)", "(", "never closed", "Count"},
     {kUnterminatedAnnotation, "(@a (func)", "(", "annotation", ")"},
