@@ -27,8 +27,8 @@ namespace handlers {
 namespace {
 
 // The interpreter's slices are short where functions may be compiled: the function that is running when one ends
-// uses much fuel, as a rule, and is worth compiling. Hot functions are found at no cost in the code, and the same
-// at every run.
+// usually uses much fuel, and is worth compiling. This finds hot functions at no cost in the code, and the same
+// ones in every run.
 bool samples_functions(Run& run) {
   const FunctionCode* const function = Machine::state(run).top->function;
   return function->module->tier() != Tier::kInterpreter;
@@ -73,7 +73,7 @@ HANDLER(kEnterNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeCall); }
 // The frame that returned left its results at fp.
 HANDLER(kReturnToNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeReturn); }
 
-// Where a run begins, and where it continues that has paused at a header.
+// Where a run begins, or continues after a pause at a header.
 static HANDLER(begin) { ENTER(ip); }
 
 }  // namespace handlers

@@ -99,7 +99,7 @@ HANDLER(kDataDrop) {
 
 // -- tables: word 2 holds the table's index, and in its high half a segment's or source's -----------
 
-// Tables have fewer than 2^32 elements: what is beyond stays beyond.
+// Tables have fewer than 2^32 elements, so an index out of bounds stays so.
 HANDLER(kClampIndex) {
   fp[ip[1].slots.a] = std::min<uint64_t>(fp[ip[1].slots.b], UINT32_MAX);
   NEXT(2);

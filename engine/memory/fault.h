@@ -19,8 +19,8 @@ class GuestCode {
   GuestCode& operator=(const GuestCode&) = delete;
 
   // Called by the signal handler, for an access to `address` by the instruction that `context` (a ucontext_t) names.
-  // True: the access was the guest's, and the thread continues as `context` now says. May also not return, but jump.
-  // False, and nothing changed: it was not.
+  // True: the access was the guest's, and the thread continues as `context` now says. It may also jump instead of
+  // returning. False: it was not the guest's, and nothing changed.
   virtual bool take_fault(const void* address, void* context) = 0;
 
  protected:

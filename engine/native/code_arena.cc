@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kArenaBytes = 1ull << 30;  // of addresses; pages are taken as they are written
 constexpr size_t kGranule = 64;             // a cache line: functions begin at its start
 constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least this size go back to the system
-constexpr size_t kHugePageBytes = 2 << 20;  // code that takes several is worth them
+constexpr size_t kHugePageBytes = 2 << 20;  // for code that takes several
 constexpr size_t kAheadBytes = 128 << 10;   // pages are requested in such steps, where much will be written
 constexpr uint8_t kTrap = 0xCC;             // int3: what still jumped to free code would stop
 
@@ -68,7 +68,7 @@ class Arena {
     merge(at, bytes);
   }
 
-  // A range of whole pages that runs what is in a file.
+  // Maps a part of a file into a range of whole pages.
   std::optional<size_t> map(int file, uint64_t offset, size_t bytes) {
     const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
     const std::optional<size_t> reserved = reserve(size + page);
@@ -86,7 +86,7 @@ class Arena {
     unmap(at, bytes);
     return std::nullopt;
   }
-  // The range runs the arena's own pages again. When it cannot, it is never used again.
+  // Maps the arena's own pages into the range again. If that fails, the range is never used again.
   void unmap(size_t at, size_t bytes) {
     const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
     {
@@ -96,7 +96,7 @@ class Arena {
     if (map_own(executable_, PROT_EXEC, file_, at, size)) give(at, size);
   }
 
-  // All that was written is copied to pages of a file of this process's own, which are then where the others were.
+  // Copies all that was written to pages of this process's own, which take the place of the others.
   bool separate() {
     if (executable_ == nullptr) return true;
     const std::lock_guard lock(mutex_);
@@ -120,8 +120,8 @@ class Arena {
     return true;
   }
 
-  // Has the pages there at once: each first touch would be a trap into the system. A kernel that does not know this
-  // has them touched one by one.
+  // Makes the pages at once, since each first touch would be a page fault. With a kernel that does not support
+  // this, touches them one by one.
   void touch(size_t at, size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
     const size_t page = system_page_bytes();
@@ -226,7 +226,7 @@ class Arena {
     std::memset(writable_ + at, kTrap, bytes);
   }
 
-  // First touches are what writing much code costs most, and huge pages have few.
+  // First touches are the largest cost of writing much code, and huge pages need few.
   void advise(size_t at, size_t bytes) {
     if (bytes < kHugePageBytes) return;
     const size_t first = at & ~(kHugePageBytes - 1);

@@ -73,7 +73,7 @@ bool fits(const wasm::Module& module, const ModuleImage& image, uint64_t code_by
          image.frames.size() == module.functions.size() - module.imported_function_count();
 }
 
-// The header and the tables of a file that is whole and of this key.
+// The header and the tables of a complete file with this key.
 std::optional<ModuleImage> read(std::span<const uint8_t> file, const std::string& key, Header& header) {
   if (file.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);

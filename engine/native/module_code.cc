@@ -239,7 +239,7 @@ bool ModuleCode::Batch::finish(const CodeCache* cache) {
   return true;
 }
 
-// Direct calls of functions without code go to a piece of code that leaves. False when there is no room.
+// Direct calls of functions without code go to a piece of code that exits. False when there is no room.
 bool ModuleCode::Batch::write_ways_out() {
   for (const uint32_t function : left_) {
     std::vector<uint8_t> bytes;

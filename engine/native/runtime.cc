@@ -25,7 +25,7 @@ class RunningCode final : public GuestCode {
  public:
   explicit RunningCode(Run& run) : run_(run) {}
 
-  // Makes the thread leave compiled code, by registers that it continues with.
+  // Makes the thread leave compiled code, by the registers with which it continues.
   bool take_fault([[maybe_unused]] const void* address, [[maybe_unused]] void* context) override {
 #if MEMBRANE_GUARD_PAGES && defined(__x86_64__)
     greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -46,10 +46,10 @@ class RunningCode final : public GuestCode {
 
 // -- what is worth compiling --
 //
-// The interpreter samples who uses its fuel (kSampleFuel). That finds loops, and too late functions that are short
-// and many; but around each of them that is compiled, a run crosses between compiled code and the interpreter, and
-// a crossing costs as much as a hundred instructions. A function is compiled when its crossings have cost about as
-// much as compiling it will: so neither is ever much more than the least that it could be.
+// The interpreter samples which functions use its fuel (kSampleFuel). That finds loops, but finds many short
+// functions too late; but around each of them that is compiled, a run crosses between compiled code and the
+// interpreter, and a crossing costs as much as a hundred instructions. A function is compiled when its crossings
+// have cost about as much as compiling it will: so neither is ever much more than the least that it could be.
 constexpr uint32_t kLeastCrossings = 16;
 constexpr uint32_t kBytesForCrossing = 8;  // of a body, which are compiled in the time of a crossing
 
@@ -57,7 +57,8 @@ uint32_t worthwhile_crossings(const FunctionCode& f) {
   return kLeastCrossings + f.module->module().functions[f.index].code.size / kBytesForCrossing;
 }
 
-// Counts a crossing into the interpreted code of `f`: whether those since the last such answer have added up.
+// Counts a crossing into the interpreted code of `f`. True when the crossings since the last true have added
+// up.
 bool adds_up(const FunctionCode& f) {
   if (f.module->tier() != Tier::kAuto) return false;
   const uint32_t count = f.crossings.load(std::memory_order_relaxed) + 1;
@@ -91,7 +92,7 @@ class Visit {
   }
   void bind();
   void enter_callee();
-  bool go_on();  // false: whatever comes next is not for compiled code
+  bool go_on();  // false: compiled code does not run next
   void after_fuel();
   bool cover(uint64_t price, Charge charge);
   void take_return_address();
@@ -223,7 +224,7 @@ void Visit::after_fuel() {
   n_.pc = charge.end();
 }
 
-// Sees to it that the slice covers `price`; else pauses at the charge, whose cost is given back already.
+// Makes the slice cover `price`, or pauses at the charge, whose cost was already refunded.
 bool Visit::cover(uint64_t price, Charge charge) {
   const bool interrupted = refill_slice(run_, m_.fuel, price, Machine::limits(run_).poll_interval_fuel);
   if (!interrupted && m_.fuel >= static_cast<int64_t>(price)) return true;
@@ -365,8 +366,8 @@ void Visit::returned() {
   if (m_.ip->header.cost == 0) return;  // no function's code, and there may be no frame
   const FunctionCode* const function = m_.top->function;
   if (!adds_up(*function)) return;
-  // The first time the function is compiled for its next calls. A frame that still returns to the interpreter so
-  // often is in a loop, and continues in compiled code itself.
+  // The first time, the function is compiled for its next calls. A frame that still returns to the interpreter
+  // as often is in a loop, and itself continues in compiled code.
   if (function->native_code.load(std::memory_order_acquire) != nullptr) m_.where = Where::kTierUp;
   else static_cast<void>(compile(*function));
 }

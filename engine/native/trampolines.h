@@ -11,7 +11,7 @@
 
 namespace membrane::engine::native {
 
-// All null where there is no room for code.
+// All are null where there is no room for code.
 struct Trampolines {
   CodeBlock block;
   void (*enter)(NativeState*) = nullptr;

@@ -249,7 +249,7 @@ void BodyGenerator::plain_instruction(const Plain& entry) {
   const wasm::OpcodeInfo& row = wasm::info(entry.op);
   if (row.immediate == Immediate::kMem) return memory_access(entry);
   demand(entry.operands);
-  // Traps end a program: most divisors are made odd, and of the conversions that trap, few are kept.
+  // Traps end a program, so most divisors are made odd, and few trapping conversions are kept.
   const bool divides =
       row.text.find(".div_") != std::string_view::npos || row.text.find(".rem_") != std::string_view::npos;
   if (divides && stack_.back() == kI32 && !choices_.one_in(8)) {

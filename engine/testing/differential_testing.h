@@ -11,7 +11,7 @@
 
 namespace membrane::engine {
 
-// What became of the compared modules.
+// The outcomes of the compared modules.
 struct DifferentialCount {
   uint64_t finished = 0, trapped = 0, too_long = 0;
   uint64_t fuel = 0;
