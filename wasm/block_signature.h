@@ -13,7 +13,7 @@ struct BlockSignature {
   std::span<const ValType> params, results;
 };
 
-// The type's index, when it has one, is in the module.
+// If it has a type index, the module has that type.
 inline BlockSignature signature_of(const Module& module, const BlockType& type) {
   switch (type.kind) {
     case BlockType::Kind::kEmpty: return {};

@@ -47,8 +47,8 @@ constexpr uint8_t kTableWithInit = 0x40;
 
 std::string hex(uint8_t byte) { return "0x" + hex_of(std::span(&byte, 1)); }
 
-// Reads module_.bytes into the rest of module_. One method a production of chapter 5; each
-// returns false when it failed, with the reason in reader_.
+// Reads module_.bytes into the rest of module_. There is one method for each production of chapter
+// 5; each returns false when it failed, with the reason in reader_.
 class Decoder {
  public:
   explicit Decoder(Module& module, const KnownFunctions* known = nullptr)
@@ -210,13 +210,13 @@ class Decoder {
     return true;
   }
 
-  // `detail` is put down only where it says more than that of a plain function type.
+  // `detail` is kept only if it says more than that of a plain function type.
   bool sub_type(uint32_t group_begin, uint32_t group_size) {
     TypeDetail detail;
     detail.group_begin = group_begin;
     detail.group_size = group_size;
     const uint32_t at = reader_.offset();
-    // Here already: a type may be far smaller in the binary than in the module.
+    // Checked while decoding, since a type may be far smaller in the binary than in the module.
     if (module_.types.size() >= kMaxTypes)
       return reader_.fail(kImplementationLimit, at, "too many types", {},
                           "at most " + std::to_string(kMaxTypes));
@@ -380,7 +380,7 @@ class Decoder {
     return ref_type(table.type.element) && limits(table.type.limits);
   }
 
-  // The form with a value that all elements begin with has a prefix.
+  // The form with an initial value for all elements has a prefix.
   bool own_table() {
     const auto rest = reader_.rest();
     const bool has_init = !rest.empty() && rest[0] == kTableWithInit;
@@ -426,8 +426,8 @@ class Decoder {
     return true;
   }
 
-  // A constant expression up to its `end`. Whether it is constant is the validator's question;
-  // here only its extent is found.
+  // A constant expression up to its `end`. The validator checks whether it is constant; here only
+  // its extent is found.
   bool expression(ByteRange& out) {
     const uint32_t start = reader_.offset();
     BodyReader body(reader_.rest());
@@ -499,7 +499,7 @@ class Decoder {
     return true;
   }
 
-  // A section of functions, one entry each, which are known.
+  // Skips a section with an entry for each function, when the functions are known.
   bool skip_known() {
     const uint32_t start = reader_.offset();
     uint32_t count = 0;
@@ -562,7 +562,7 @@ class Decoder {
     return reader_.range(segment.data);
   }
 
-  // What can be known only when all sections have been read.
+  // Checks for which all sections must have been read.
   bool check_counts() {
     const size_t declared = module_.functions.size() - imported_functions_;
     if (kSectionRanks[last_section_] < kSectionRanks[kCode] && declared != 0)

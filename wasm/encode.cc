@@ -147,7 +147,7 @@ class Encoder {
   Bytes run() {
     out_ = {0x00, 'a', 's', 'm', 0x01, 0x00, 0x00, 0x00};
     out_.reserve(module_.bytes.size() + 64);
-    const Bytes code = code_section();  // made first: it tells whether a data count is needed
+    const Bytes code = code_section();  // made first: it shows whether a data count is needed
     customs_after(0);
     type_section();
     vector_section(2, module_.imports, [this](const Import& i) { return import(i), true; });

@@ -22,7 +22,8 @@ class LocalUses {
     bool has_call = false;  // in it, but not in a loop inside it
     friend bool operator==(const Loop&, const Loop&) = default;
   };
-  // A local that is read or assigned in a loop, and not only in one inside it. It may be said more than once.
+  // A local that is read or assigned in a loop, and not only in an inner one. It may be reported more than
+  // once.
   struct Use {
     uint32_t loop, local;
     bool assigned;
@@ -37,7 +38,7 @@ class LocalUses {
   [[nodiscard]] const std::vector<Loop>& loops() const { return loops_; }
   [[nodiscard]] const std::vector<Use>& uses() const { return uses_; }
 
-  // -- for who tells it
+  // -- for the caller that walks the body
   void begin(uint32_t local_count) {
     for (const uint32_t local : used_) locals_[local] = {};
     if (locals_.size() < local_count) locals_.resize(local_count);
@@ -68,7 +69,7 @@ class LocalUses {
     weight_ = innermost_ == kNone ? 1 : loops_[innermost_].weight;
   }
 
-  // All of a body, which is valid.
+  // Walks a whole body, which is valid.
   void look_at(std::span<const uint8_t> code, uint32_t local_count);
 
  private:

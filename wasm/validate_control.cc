@@ -60,7 +60,7 @@ bool CodeValidator::clauses(const Instruction& in) {
   return true;
 }
 
-// What is caught must be what the label takes: the values of the tag, then the exception itself.
+// The label must take what is caught: the values of the tag, then the exception itself.
 bool CodeValidator::clause_fits(const Instruction& in, const CatchClause& clause) {
   Types params;
   if (!clause.catches_all()) {
@@ -283,7 +283,7 @@ bool CodeValidator::on_return_call_indirect(const Instruction& in) {
   return type != nullptr && tail_call_type(type, address_of_table(in.index2), in);
 }
 
-// The type of what call_ref takes.
+// The type of call_ref's reference.
 const FuncType* CodeValidator::referenced_type(const Instruction& in) { return function_type(in, in.index); }
 
 bool CodeValidator::on_call_ref(const Instruction& in) {

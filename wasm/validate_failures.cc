@@ -45,7 +45,7 @@ std::string name_of_instruction(const Module& module, uint32_t function, const I
   }
 }
 
-// How to turn the operand `found` of `taker` into `expected`, given how many operands lie above it.
+// How to turn the operand `found` of `taker` into `expected`, given how many operands are above it.
 std::string repair_of(ValType found, ValType expected, size_t above, Opcode taker) {
   const std::string instruction(conversion(found, expected));
   if (instruction.empty()) return {};

@@ -28,7 +28,7 @@ constexpr Shape kShapes[] = {
 
 }  // namespace
 
-// At an index or identifier: its number. Reports an unknown name and then gives 0.
+// At an index or identifier: its number. Reports an unknown name and then returns 0.
 bool Parser::read_index_here(Space space, uint32_t& out) {
   const Token t = peek();
   out = 0;
@@ -361,7 +361,7 @@ bool Parser::read_clauses(std::vector<uint8_t>& out) {
   return true;
 }
 
-// Nothing, one result, or an index: the shortest that says it (chapter 6.5.2).
+// Nothing, one result, or an index: the shortest form (chapter 6.5.2).
 bool Parser::read_block_type(std::vector<uint8_t>& out) {
   if (peek().kind != TokenKind::kOpen) {
     out.push_back(0x40);

@@ -102,7 +102,7 @@ bool Parser::read_ref_form(ValType& out) {
   return take_close("(ref …)");
 }
 
-// Gives the nullable reference to it. False, and nothing is reported, when there is none here.
+// Returns the nullable reference to it. False, and nothing is reported, when there is none here.
 bool Parser::read_heap_type(ValType& out) {
   for (const auto& [name, type] : kHeapTypes) {
     if (!at_keyword(name)) continue;
@@ -326,7 +326,7 @@ uint32_t Parser::find_field(uint32_t type, std::string_view name) const {
   return at == kNoIndex ? kNoIndex : fields[at].index;
 }
 
-// `(type x)? (param …)* (result …)*`. With both, they must say the same.
+// `(type x)? (param …)* (result …)*`. If both are there, they must agree.
 bool Parser::read_type_use(TypeUse& out, bool binds_names) {
   const Token at = peek();
   Token type_at{};

@@ -12,7 +12,7 @@ namespace membrane::wasm {
 inline constexpr uint32_t kNoIndex = UINT32_MAX;
 
 // Differs from process to process where addresses do, so that no text can be written whose names
-// collide. Nothing that anybody sees depends on it.
+// collide. No output depends on it.
 inline uint32_t hash_seed() {
   static const char anchor = 0;
   return 2166136261u ^ static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&anchor) >> 4);
