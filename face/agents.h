@@ -20,12 +20,12 @@ struct Flows::State {
 
 namespace membrane::face {
 
-// Null where there is nothing to ask.
+// Null when there is no function to call.
 host::Approve approve_of(Approve approve);
 std::shared_ptr<host::Model> model_of(Model model);
 std::shared_ptr<host::Person> person_of(Ask ask);
 
-// What RunOptions borrow: kept as long as what they are options of.
+// What RunOptions borrow: keep it as long as the run or session of these options.
 struct Company {
   std::shared_ptr<host::Model> model;
   std::shared_ptr<host::Person> person;

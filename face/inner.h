@@ -23,12 +23,12 @@ namespace membrane::face {
 // Where sessions and programs run.
 struct Place {
   worker::Guests guests{};
-  // Stops turns and runs, in the place of cancel(). Borrowed by the session and its forks; may be null.
+  // Stops turns and runs, like cancel(). Borrowed by the session and its forks; may be null.
   const std::atomic<bool>* cancel = nullptr;
   sandbox::PackagesBy packages_by = sandbox::PackagesBy::kPolicy;  // for the hint of an import that fails
 };
 
-// As Session::create(); SessionOptions::isolated is not looked at.
+// As Session::create(); SessionOptions::isolated is ignored.
 Expected<Session> create_session(const Language& language, SessionOptions options, const Place& place);
 // As Sandbox::run().
 Report run_program(const Sandbox& sandbox, const Program& program, const Place& place);
