@@ -18,7 +18,7 @@ namespace {
 using engine::HostAction;
 using engine::HostCall;
 
-constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
+constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host reads
 constexpr uint64_t kFuelPerHashedByte = 4;
 constexpr std::string_view kPlace = "__membrane_place";
 
@@ -86,7 +86,8 @@ HostAction sleep(Asked& asked) {
 }
 
 // (code, name of its file, kind): the value of a script, whose names are global, or the promise of a module; undefined for
-// a module that is only compiled. What it throws, or its promise is rejected with by now, is thrown in the caller.
+// a module that is only compiled. An exception, or the reason with which its promise is already rejected, is
+// thrown in the caller.
 HostAction evaluate(Asked& asked) {
   constexpr uint32_t kScript = 0, kModule = 1, kCompiledModule = 33;  // flags of qjs_eval
   constexpr uint32_t kRejected = 2;
@@ -102,7 +103,7 @@ HostAction evaluate(Asked& asked) {
   if (is_rejected) static_cast<void>(js.call("qjs_promise_mark_as_handled", {*value}));
   else if (!js.is("exception", *value).value_or(true)) {
     if (kind != kCompiledModule) return asked.give(value);
-    // What a module is compiled to is no value for the program.
+    // The program must not get the value of a compiled module.
     static_cast<void>(js.free(*value));
     return asked.give_undefined();
   }

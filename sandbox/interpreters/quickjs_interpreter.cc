@@ -28,9 +28,10 @@ using engine::Value;
 constexpr std::string_view kPrelude[] = {
     "inspect.js", "url.js",  "web.js",  "streams.js", "bodies.js",     "fetch.js",     "rewrite.js", "node/",
     "modules.js", "zone.js", "intl.js", "process.js", "signatures.js", "functions.js", "session.js"};
-// Of the module's 1 MiB: what QuickJS calls without looking at the limit needs the rest.
+// Of the module's 1 MiB: QuickJS calls some functions without checking the limit, which need the
+// rest.
 constexpr uint32_t kJsStackBytes = 786'432;
-// And what no cell can read as a name, or set.
+// Words that are not names, and names that a cell cannot set.
 constexpr std::string_view kKeywords[] = {
     "Infinity",  "NaN",     "await",    "break",  "case",   "catch", "class",      "const",   "continue",
     "debugger",  "default", "delete",   "do",     "else",   "enum",  "export",     "extends", "false",
@@ -130,7 +131,8 @@ class QuickJsInterpreter final : public Interpreter {
 
 // -- modules: the prelude resolves names, and finds sources -------------------------------------------------------
 
-// What a function of the prelude gives for texts, as a text: "" for another value. Nothing when the call did not return.
+// The result of a function of the prelude that takes texts, as a text: "" for another value. Nothing when the call did
+// not return.
 std::optional<std::string> QuickJsInterpreter::ask_prelude(const QuickJsModule& js, uint32_t function,
                                                            std::span<const std::string> texts) const {
   std::vector<uint32_t> boxes;
@@ -358,7 +360,7 @@ std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
   return text == nullptr ? std::vector<ReportPlace>() : quickjs_places(*text);
 }
 
-// What the code's evaluation gave: a promise, or an exception.
+// The result of the code's evaluation: a promise, or an exception.
 bool QuickJsInterpreter::take_value(const QuickJsModule& js, Calls& calls) const {
   const auto value = static_cast<uint32_t>(calls.result());
   if (!js.free_bytes(calls.progress()[2]) || !js.free_bytes(calls.progress()[3])) return false;
