@@ -206,7 +206,7 @@ TEST_P(Frozen, InFrontOfACallOfTheHostThatCannotBePaid) {
     EXPECT_EQ(run_in_lives(kCallsHost, {Value::i32(4)}, step, host), whole) << step;
 }
 
-TEST_P(Frozen, BehindACallOfTheHostThatInterrupts) {
+TEST_P(Frozen, AfterACallOfTheHostThatInterrupts) {
   const MakeHost host = [] {
     return [](HostCall& call) {
       call.results[0] = call.arguments[0] * call.arguments[1];
@@ -324,7 +324,7 @@ TEST_P(Frozen, ACallThatIsMadeAgainAfterThawingIsTheSame) {
   }
 }
 
-TEST_P(Frozen, BehindTailCallsOfItsOwn) {
+TEST_P(Frozen, AfterTailCallsOfItsOwn) {
   constexpr std::string_view kTail = R"((module
     (func $even (param i32) (result i64)
       (if (result i64) (i32.eqz (local.get 0)) (then (i64.const 7))
