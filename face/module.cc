@@ -301,10 +301,9 @@ Expected<Call> Call::load(std::span<const uint8_t> bytes, InstanceOptions option
   const auto kept = sandbox::read_kept_call(snapshot->embedder_state());
   if (!kept) return std::unexpected(failure_of(kept.error()));
   if (kept->waits && !snapshot->awaited())
-    return std::unexpected(
-        failure_of({ErrorCode::kInvalidInput,
-                    "the snapshot is damaged: its call waits, and stands in front of no function",
-                    "Dump the call again."}));
+    return std::unexpected(failure_of({ErrorCode::kInvalidInput,
+                                       "the snapshot is damaged: its call waits, but not for a function",
+                                       "Dump the call again."}));
   auto module = std::make_shared<Module::State>();
   module->compiled = snapshot->module();
   auto in = std::make_shared<Instance::State>(Module(std::move(module)), std::move(options));

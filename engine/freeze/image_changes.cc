@@ -279,7 +279,7 @@ struct ImageChanges {
       offset += gap + bytes;
       left -= bytes;
     }
-    if (left != 0) return damaged("a part of a memory stands nowhere");
+    if (left != 0) return damaged("a part of a memory has no place");
     memory.content.assign(content.begin(), content.end());
     return {};
   }

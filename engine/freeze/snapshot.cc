@@ -202,7 +202,7 @@ Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& in
   reader->objects = &s.objects_;
   reader->known = s.known_;
   if (Status read = reader->frames(s); !read) {
-    s.known_->standings.reset();  // what was not found may be there
+    s.known_->frame_places.reset();  // what was not found may be there
     return read;
   }
   return s.resume_in(run, instance);
@@ -246,7 +246,7 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
     records[i] = {at, i == 0 ? fp : caller_fp, &code, nullptr};
     const bool in_call = i + 1 < frames_.size() || host_call_ != UINT32_MAX;
     at = header_of(code, headers.at({&code, frame.code_offset}).headers, in_call);
-    if (at == nullptr) return damaged_snapshot("a frame stands at no safepoint");
+    if (at == nullptr) return damaged_snapshot("a frame is not at a safepoint");
     const size_t end = i + 1 < frames_.size() ? frames_[i + 1].first_slot : frame_slots_.size();
     for (size_t slot = frame.first_slot; slot < end; ++slot) fp[slot - frame.first_slot] = frame_slots_[slot];
     // The types were checked when the snapshot was read.

@@ -105,9 +105,9 @@ struct SnapshotWriter {
   void memory(const Memory* m);
   Status tables();
   Status segments();
-  Result<std::vector<FrameState>> stand();
+  Result<std::vector<FrameState>> find_states();
   Status frames();
-  Status frame(const FrameState& s, const wasm::Standing& standing);
+  Status frame(const FrameState& s, const wasm::Standing& stack);
   Status arguments(const FunctionInstance& host, const uint64_t* slot);
 };
 
@@ -268,7 +268,7 @@ Status SnapshotWriter::segments() {
 
 // -- frames --------------------------------------------------------------------------------------------------
 
-Result<std::vector<FrameState>> SnapshotWriter::stand() {
+Result<std::vector<FrameState>> SnapshotWriter::find_states() {
   for (const FrameStop& stop : frame_stops(run, SIZE_MAX))
     if (stop.function->module != &instance.compiled())
       return unsupported("the program is inside a call of another module",
@@ -276,14 +276,14 @@ Result<std::vector<FrameState>> SnapshotWriter::stand() {
   is_tail_call = awaits_tail_call(run);
   if (is_tail_call && known != nullptr)
     return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-  std::vector<FrameState> stands = known == nullptr ? frame_states(run) : frame_states(run, known->frames);
+  std::vector<FrameState> states = known == nullptr ? frame_states(run) : frame_states(run, known->frames);
   // A frame that ends in a tail call is not used again: the callee returns its results in the frame's place.
-  if (is_tail_call) stands.erase(stands.begin());
-  return stands;
+  if (is_tail_call) states.erase(states.begin());
+  return states;
 }
 
 Status SnapshotWriter::frames() {
-  MEMBRANE_ASSIGN(const std::vector<FrameState> stands, stand());
+  MEMBRANE_ASSIGN(const std::vector<FrameState> states, find_states());
   const FunctionInstance* const host = awaited_host(run);
   const auto host_index = instance.index_of(reinterpret_cast<uint64_t>(host));
   if (host != nullptr && !host_index)
@@ -294,32 +294,32 @@ Status SnapshotWriter::frames() {
   u64(run.fuel_owed());
   u32(Machine::entry(run)->code->index);
   u32(host == nullptr ? UINT32_MAX : *host_index);
-  u32(static_cast<uint32_t>(stands.size()));
+  u32(static_cast<uint32_t>(states.size()));
   FramePlaces own(instance.module());
   FramePlaces& places = known == nullptr ? own : known->places();
-  for (size_t i = stands.size(); i-- > 0;) {  // outermost first
-    u32(stands[i].function->index);
-    u32(stands[i].code_offset);
-    places.add(stands[i].function->index, stands[i].code_offset, i != 0 || host != nullptr);
+  for (size_t i = states.size(); i-- > 0;) {  // outermost first
+    u32(states[i].function->index);
+    u32(states[i].code_offset);
+    places.add(states[i].function->index, states[i].code_offset, i != 0 || host != nullptr);
   }
   places.find(UINT64_MAX);
-  for (size_t i = stands.size(); i-- > 0;) {
-    const FrameState& s = stands[i];
-    const wasm::Standing* const standing =
+  for (size_t i = states.size(); i-- > 0;) {
+    const FrameState& s = states[i];
+    const wasm::Standing* const stack =
         places.at(s.function->index, s.code_offset, i != 0 || host != nullptr);
-    if (standing == nullptr)  // unreachable code has no types, so the frame is after a tail call
+    if (stack == nullptr)  // unreachable code has no types, so the frame is after a tail call
       return unsupported("the program waits in a tail call of the host", "Freeze it later.");
-    MEMBRANE_TRY(frame(s, *standing));
+    MEMBRANE_TRY(frame(s, *stack));
     // The arguments of the host's function are above the operands.
     if (i == 0 && host != nullptr && !is_tail_call)
       MEMBRANE_TRY(
-          arguments(*host, s.fp + wasm::slots_of(types_of(instance.module(), s.function->index, *standing))));
+          arguments(*host, s.fp + wasm::slots_of(types_of(instance.module(), s.function->index, *stack))));
   }
   if (is_tail_call) MEMBRANE_TRY(arguments(*host, tail_call_arguments(run)));
   if (host != nullptr) {
     wasm::TypeRelations types(instance.module());
-    if (stands.empty() ||
-        !calls(instance.module(), types, *places.at(stands[0].function->index, stands[0].code_offset, true),
+    if (states.empty() ||
+        !calls(instance.module(), types, *places.at(states[0].function->index, states[0].code_offset, true),
                *host_index))
       version = kNewestSnapshotVersion;
   }
@@ -335,8 +335,8 @@ Status SnapshotWriter::arguments(const FunctionInstance& host, const uint64_t* s
   return {};
 }
 
-Status SnapshotWriter::frame(const FrameState& s, const wasm::Standing& standing) {
-  const std::vector<ValType> types = types_of(instance.module(), s.function->index, standing);
+Status SnapshotWriter::frame(const FrameState& s, const wasm::Standing& stack) {
+  const std::vector<ValType> types = types_of(instance.module(), s.function->index, stack);
   const std::vector<uint64_t> slots = s.slots(wasm::slots_of(types));
   uint32_t slot = 0;
   for (const ValType type : types) {
