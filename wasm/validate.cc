@@ -214,7 +214,7 @@ class Declarations {
                      .message = "the elements of table " + std::to_string(i) + " cannot begin as null",
                      .found = name_of(t.type.element),
                      .expected = name_of(nullable(t.type.element)),
-                     .hint = "Write their initial value after the table's type."});
+                     .hint = "Write the initial value after the table's type."});
       }
     }
     return true;
