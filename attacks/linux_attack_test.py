@@ -48,7 +48,7 @@ class LinuxAttack(unittest.TestCase):
         tried = subprocess.run([COMMAND, "run", "--kind", "linux", "--image", "acts", "-q", "--", "/bin/true"], env=cls.environment,
                                capture_output=True, text=True, timeout=60)
         if "refuses a wall" in tried.stderr:
-            raise unittest.SkipTest(f"not all walls stand here: {tried.stderr.splitlines()[0]}")
+            raise unittest.SkipTest(f"not all walls are up here: {tried.stderr.splitlines()[0]}")
         listed = subprocess.run([cls.folder / "acts", "--list"], capture_output=True, text=True, check=True).stdout
         cls.acts = listed.split()[:-1]  # the last line is "over"
         cls.stand_by()

@@ -7,7 +7,7 @@
 //   service_load PORT TOKEN fork python 1 200         a fork of a warm sandbox, and its first output
 //   service_load PORT TOKEN idle python 1 2000        makes them, runs a turn in each, and leaves them
 //
-// Prints one JSON object: times in ms of what stands in the table of docs/benchmarks.md.
+// Prints one JSON object: the times, in ms, for the table of docs/benchmarks.md.
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -132,7 +132,7 @@ Result<engine::Tier> tier_of(const std::string& name);
 Status write_output(const std::string& path, std::string_view text);
 
 // All output of a command goes through this: byte for byte into a pipe or a file; on a terminal as in
-// printable() (base/terminal.h), so that no part of it, whoever wrote it, can drive the terminal.
+// printable() (base/terminal.h), so that no text, of any origin, can control the terminal.
 void print(std::FILE* to, std::string_view text);
 inline void print(std::string_view text) { print(stdout, text); }
 // For text with our own colours or cursor movements: foreign parts must already be printable.

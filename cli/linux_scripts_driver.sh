@@ -1,5 +1,5 @@
 # Runs scripts, which come as text with a zero byte after each, and tells of each one: its exit code, its output, and the files that
-# it left behind. Each runs in an empty directory of its own below the one that is named.
+# it left. Each runs in an empty directory of its own below the one that is named.
 umask 022
 number=0
 while IFS= read -r -d '' script; do

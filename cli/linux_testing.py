@@ -28,7 +28,7 @@ LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "tkinter", "__pycache__", "tu
 
 
 def encrypt(server, folder):
-    """The server speaks TLS as localhost from now on. The file of its certificate, which is to be trusted."""
+    """The server speaks TLS as localhost from now on. The file of its certificate, which clients must trust."""
     key, certificate = Path(folder) / "key.pem", Path(folder) / "cert.pem"
     if not certificate.exists():
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
@@ -66,7 +66,7 @@ class Terminal:
         self.seen += os.read(self.master, 65536).decode(errors="replace")
 
     def expect(self, pattern):
-        """Waits for it; what stands up to its end is gone."""
+        """Waits for it, and drops the output up to its end."""
         until = time.monotonic() + ENDS_S
         while not (found := re.search(pattern, self.seen)):
             self.read_some(until)
@@ -140,7 +140,7 @@ class Image:
         self.tar.addfile(info, io.BytesIO(text.encode()))
 
     def file(self, path: str, name: str | None = None) -> None:
-        """A file of this machine, with its links followed, where it stands here."""
+        """A file of this machine, with its links followed, where it exists here."""
         place = (name or path).lstrip("/")
         for top in ("bin/", "sbin/", "lib/", "lib64/"):
             if place.startswith(top):

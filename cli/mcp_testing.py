@@ -1,4 +1,4 @@
-"""What tests of MCP share: messages, and the clients of others, each brought from its registry by npm or pip.
+"""What tests of MCP share: messages, and other projects' clients, each fetched from its registry by npm or pip.
 
 MEMBRANE_COMMAND names the command, as in cli/command_testing.py. Clients that cannot be downloaded are skipped,
 and the skip says why.

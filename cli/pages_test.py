@@ -3,7 +3,7 @@ print as the output of these is what comes. On a machine like a reader's: at the
 pages speak of, in a world of its own (pages_world.py).
 
 Each fenced block has a kind, and each kind a way to be run. A block or a line that is not run fails the test, unless it
-stands in one of the tables below with the reason.
+is in one of the tables below with the reason.
 """
 
 import json
@@ -248,7 +248,7 @@ def as_pattern(text):
 
 
 class Shell:
-    """A reader's shell: what is exported, and where one stands, stay from line to line."""
+    """A reader's shell: exported variables and the working directory stay from line to line."""
 
     def __init__(self, folder, environment):
         self.folder, self.state = folder, folder.parent / "state"
@@ -347,7 +347,7 @@ class Blocks(PagesTest):
         if page == "docs/agent.md":
             self.shell.environment.update(MODEL)
         if page == "README.md" or page.startswith("examples/"):
-            (self.shell.folder / "examples").symlink_to(ROOT / "examples")  # the reader stands in the sources
+            (self.shell.folder / "examples").symlink_to(ROOT / "examples")  # the reader is in the sources' directory
         if page.startswith("examples/languages/"):
             self.put_module(page.split("/")[2])
         for block in FENCE.finditer(text):
@@ -422,7 +422,7 @@ class Blocks(PagesTest):
 
     @staticmethod
     def expands(program):
-        """What a form becomes: the block stands in the expansion of the program."""
+        """What a form becomes: the block has to be in the expansion of the program."""
         def how(self, text):
             self.put("form.wat", program.replace("body…", "(nop)"))
             plain = self.run_line("membrane check form.wat --expand").stdout
@@ -433,7 +433,7 @@ class Blocks(PagesTest):
         self.assertEqual(self.run_program("program.wat", text).split()[:2], ["/one", "/two"])
 
     def costs(self, text):
-        """Ten turns of the loop cost ten times what stands in it, and the rest once."""
+        """Ten turns of the loop cost ten times its body, and the rest once."""
         program = "\n".join(re.sub(r"\s{2,}(cost|\d.*)$", "", line) for line in text.splitlines())
         self.put("sum.wat", program.replace("(func ", '(func (export "run") ', 1))
         report = json.loads(self.run_line("membrane run sum.wat --invoke run 10 --json").stdout)
@@ -538,7 +538,7 @@ add_pages()
 
 
 class Tables(unittest.TestCase):
-    """Nothing stands in the tables that no page has."""
+    """The tables have nothing that no page has."""
 
     def test_every_row_is_of_a_block(self):
         firsts = {(page, block[1].split("\n", 1)[0]) for page in PAGES
@@ -596,7 +596,7 @@ class Words(PagesTest):
 
 
 class Examples(PagesTest):
-    """What lies in examples/."""
+    """What is in examples/."""
 
     def test_policies(self):
         self.put("data/x.txt", "x")

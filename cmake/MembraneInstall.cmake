@@ -4,8 +4,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# One archive, made of the floors' own objects. What they link with is the system's alone; a C program's linker has
-# to be told of the libraries of C++, too.
+# One archive, made of the floors' own objects. What they link with is the system's alone; a C program has to
+# name the libraries of C++ to its linker, too.
 set(objects base wasm engine policy host wasi lang sandbox packages worker face)
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:membrane_\\1>")
 add_library(libmembrane STATIC ${objects})

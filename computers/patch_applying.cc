@@ -18,7 +18,7 @@ constexpr uint64_t kStepsOfLook = 1'000;  // for one look-up in the sandbox
 constexpr uint64_t kStepsOfParent = 50;   // for one look-up among the patch's results
 constexpr uint64_t kStepsOfHashing = 10;  // 64 bytes
 
-// What exists at a path, and what is to be there.
+// What exists at a path, and what the patch puts there.
 struct Entry {
   uint32_t mode = 0;                                   // with its type; 0: nothing
   std::shared_ptr<const std::string> bytes = nullptr;  // null for none

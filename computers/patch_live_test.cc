@@ -1,4 +1,4 @@
-// Patches of running sandboxes: applying a patch of changes to a fresh one, and what git makes of it.
+// Patches of running sandboxes: applying a patch of changes to a fresh one, and applying it with git.
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -202,7 +202,7 @@ TEST_F(PatchLiveTest, ExistingFilesAreNotAChange) {
   EXPECT_EQ(make_patch(*computer, image_.get(), "/none").error().code, ErrorCode::kNotFound);
 }
 
-// Git accepts no patch of it, and a repository to which one is applied has its own.
+// Git accepts no patch of these, and a repository to which one is applied has its own.
 TEST_F(PatchLiveTest, ARepositorysOwnFilesAreLeftOut) {
   const auto computer = fresh();
   for (const char* const path : {"/w/.git/config", "/w/sub/.GIT/hooks/pre-commit", "/w/sub/a"})

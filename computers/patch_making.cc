@@ -207,9 +207,9 @@ class SinceImage {
 // -- since another moment -------------------------------------------------------------------------------------------
 
 // What is at paths of a sandbox, without following links.
-class Standing {
+class PathLookup {
  public:
-  explicit Standing(linux::LiveComputer& computer) : computer_(computer) {}
+  explicit PathLookup(linux::LiveComputer& computer) : computer_(computer) {}
 
   // Nothing: the path does not exist, or its parent is not a directory.
   Result<std::optional<linux::FileFacts>> find(const std::string& path) {
@@ -298,7 +298,7 @@ class SinceOther {
     return !before || before->mode != now.mode || before->user != now.user || before->group != now.group;
   }
 
-  Standing before_, now_;
+  PathLookup before_, now_;
   const ImageFiles image_;
   const Below below_;
   const size_t most_bytes_;

@@ -34,7 +34,7 @@ std::unexpected<host::HostError> refused(const Failure& failure) {
                       failure.hint);
 }
 
-// What the embedder's function answers. What it throws is a failure of the service behind the capability.
+// What the embedder's function answers. What it throws is a failure of the capability's service.
 template <typename Call>
 auto asked(Call call) -> host::HostResult<typename decltype(call())::value_type> {
   try {

@@ -1,4 +1,4 @@
-// What an embedder gives to its programs beside the policy (membrane/agents.hpp), as the floors below have it.
+// What an embedder gives to its programs beside the policy (membrane/agents.hpp), in the types of the floors below.
 //
 // Threads: functions without state.
 #pragma once
@@ -20,12 +20,12 @@ struct Flows::State {
 
 namespace membrane::face {
 
-// Null where there is nothing to ask.
+// Null when there is no function to call.
 host::Approve approve_of(Approve approve);
 std::shared_ptr<host::Model> model_of(Model model);
 std::shared_ptr<host::Person> person_of(Ask ask);
 
-// What RunOptions borrow: kept as long as what they are options of.
+// What RunOptions borrow: keep it as long as the run or session of these options.
 struct Company {
   std::shared_ptr<host::Model> model;
   std::shared_ptr<host::Person> person;

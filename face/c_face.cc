@@ -1,4 +1,4 @@
-// The C face over the C++ one: handles, and no exception across.
+// The C face over the C++ one. Its handles own C++ objects, and no exception crosses it.
 
 #include "face/c_handles.h"
 #include "face/convert.h"

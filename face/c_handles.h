@@ -65,7 +65,7 @@ inline void give(membrane_error** error, Failure failure) {
   if (error != nullptr) *error = new (std::nothrow) membrane_error{std::move(failure)};
 }
 
-// What `body` returns; without memory, or when anything else is thrown, T{} and an error.
+// The result of `body`; T{} and an error when it throws, also for lack of memory.
 template <typename T, typename Body>
 T guarded(membrane_error** error, Body body) noexcept {
   try {

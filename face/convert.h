@@ -32,14 +32,14 @@ uint64_t bits_of(const Value& value);
 Value value_of(ValueType type, uint64_t bits);
 engine::Value engine_value_of(const Value& value);
 
-// What is wrong with a function to be defined, if anything.
+// The error in the definition of a function, if any.
 std::optional<Failure> check(const HostFunction& function);
 // Calls it for a guest. Whatever it throws becomes a trap.
 sandbox::OwnEnd invoke(const HostFunction& function, host::Guest& guest, engine::HostCall& call);
 
 sandbox::OwnFunction own_function(HostFunction function);
 
-// What is given to a call that waits.
+// The answer to a call that waits.
 sandbox::OwnAnswer own_answer(const HostResults& results);
 sandbox::OwnAnswer own_answer(std::function<HostResults(HostCall&)> function);
 

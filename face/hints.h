@@ -1,4 +1,4 @@
-// Hints as they serve a program that embeds the engine: what a flag of the command would do, by what the embedder calls.
+// Hints for a program that embeds the engine: the embedder's calls in place of the command's flags.
 //
 // Threads: pure.
 #pragma once

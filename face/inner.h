@@ -1,6 +1,6 @@
-// For this project's own programs: the public face over what they have in the place of an embedder's. They open a language with packages, a
-// tier and their own words of progress, and share it with what does not stand on the face; have workers of a zygote that was forked before
-// they had threads; and one flag that Ctrl-C sets. The types of these belong to the floors below, which are no interface; an embedder has
+// What this project's own programs use besides the public face. They open a language with packages, a tier and their own words of progress,
+// and share it with code that does not use the face; have workers of a zygote that was forked before they had threads; and have one flag
+// that Ctrl-C sets. The types of these belong to the floors below, which are not an interface; an embedder has
 // Language::open(), SessionOptions::isolated, Session::cancel() and Sandbox::cancel().
 //
 // Threads: functions without state.
@@ -23,12 +23,12 @@ namespace membrane::face {
 // Where sessions and programs run.
 struct Place {
   worker::Guests guests{};
-  // Stops turns and runs, in the place of cancel(). Borrowed by the session and its forks; may be null.
+  // Stops turns and runs, like cancel(). Borrowed by the session and its forks; may be null.
   const std::atomic<bool>* cancel = nullptr;
   sandbox::PackagesBy packages_by = sandbox::PackagesBy::kPolicy;  // for the hint of an import that fails
 };
 
-// As Session::create(); SessionOptions::isolated is not looked at.
+// As Session::create(); SessionOptions::isolated is ignored.
 Expected<Session> create_session(const Language& language, SessionOptions options, const Place& place);
 // As Sandbox::run().
 Report run_program(const Sandbox& sandbox, const Program& program, const Place& place);

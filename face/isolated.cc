@@ -46,7 +46,8 @@ class Workers {
     return *all;
   }
 
-  // A worker that has the template. That the zygote has ended is found by asking it, and then another one is.
+  // A worker that has the template. If a request shows that the zygote has ended, another one is started and
+  // asked.
   Result<std::shared_ptr<worker::Worker>> take(const sandbox::TemplateSpec& spec) {
     auto taken = take_once(spec);
     return taken || is_alive() ? std::move(taken) : take_once(spec);
@@ -76,7 +77,7 @@ class Workers {
   std::shared_ptr<worker::ReadyWorkers> workers_;
 };
 
-// The program has a directory of its own, so that names are those of this process here.
+// The program has another working directory, so names are resolved in this process.
 Result<sandbox::TemplateSpec> with_whole_paths(sandbox::TemplateSpec spec) {
   for (std::string* const path : {&spec.package_directory, &spec.cache_directory, &spec.layer_path}) {
     if (path->empty()) continue;

@@ -1,5 +1,5 @@
-// Sessions in processes of their own, for an embedder (SessionOptions::isolated): workers of one zygote, which the first of them
-// starts as the program membrane-worker.
+// Sessions in processes of their own, for an embedder (SessionOptions::isolated): workers of one zygote, the program
+// membrane-worker, which the first session starts.
 //
 // Threads: any.
 #pragma once
@@ -17,12 +17,13 @@
 
 namespace membrane::face {
 
-// Where membrane-worker is. $MEMBRANE_WORKER where that is set; else beside the library, or the program that the library is a
-// part of; else where an installation has it for a library there (../libexec/membrane). Errors: kNotFound, with where it was looked for.
+// The path of membrane-worker: $MEMBRANE_WORKER if it is set; else beside the library, or the program that the library is a part of;
+// else the place of an installation, relative to the library (../libexec/membrane). Errors: kNotFound, with the places that were
+// searched.
 Result<std::string> find_worker_program();
 
-// From `kept` where it is given, which is borrowed, else from the language's beginning. `accepted_walls` are names of walls that
-// may be missing. Errors: as sandbox::Session::create() and restore(); those of find_worker_program() and Zygote::start_program();
+// Starts from `kept` if it is given, which is borrowed, else from the template. `accepted_walls` are names of walls that may be
+// missing. Errors: as sandbox::Session::create() and restore(); those of find_worker_program() and Zygote::start_program();
 // kUnsupported for a wall that this machine cannot raise.
 Result<std::unique_ptr<sandbox::Session>> isolated_session(const sandbox::Template& of,
                                                            sandbox::RunOptions options,

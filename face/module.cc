@@ -72,10 +72,11 @@ struct Instance::State {
   std::optional<sandbox::GuestInstance> guest;
 
   uint32_t running = 0;  // its calls that the thread is inside of
-  // Of the call that runs: what ends its next call of the host, in the function's place; then null.
+  // For the running call: the answer that its next host call gets in place of the function's; then
+  // null.
   const sandbox::OwnAnswer* answer = nullptr;
   bool answer_was_paid = true;
-  // And where it stopped for an answer to come.
+  // And the call that stopped for an answer.
   struct Wait {
     const sandbox::OwnFunction* function;
     sandbox::WaitingCall call;
@@ -158,7 +159,7 @@ struct Call::State {
   [[nodiscard]] Failure::Place show(const engine::CodePlace& place) const;
 };
 
-// As far as it goes. With an answer, which is for the call that it waits in.
+// Runs as far as it can. With an answer, which is for the call that it waits in.
 void Call::State::run(const sandbox::OwnAnswer* answer) {
   Instance::State& in = *instance;
   const sandbox::OwnAnswer* const outer = std::exchange(in.answer, answer);
@@ -300,10 +301,9 @@ Expected<Call> Call::load(std::span<const uint8_t> bytes, InstanceOptions option
   const auto kept = sandbox::read_kept_call(snapshot->embedder_state());
   if (!kept) return std::unexpected(failure_of(kept.error()));
   if (kept->waits && !snapshot->awaited())
-    return std::unexpected(
-        failure_of({ErrorCode::kInvalidInput,
-                    "the snapshot is damaged: its call waits, and stands in front of no function",
-                    "Dump the call again."}));
+    return std::unexpected(failure_of({ErrorCode::kInvalidInput,
+                                       "the snapshot is damaged: its call waits, but not for a function",
+                                       "Dump the call again."}));
   auto module = std::make_shared<Module::State>();
   module->compiled = snapshot->module();
   auto in = std::make_shared<Instance::State>(Module(std::move(module)), std::move(options));
@@ -317,7 +317,7 @@ Expected<Call> Call::load(std::span<const uint8_t> bytes, InstanceOptions option
   state->fuel_before = snapshot->fuel_used();
   if (auto put = snapshot->resume_in(state->execution, *in->instance); !put)
     return std::unexpected(failure_of(put.error()));
-  if (kept->waits) {  // so the call tells its arguments, and waits again
+  if (kept->waits) {  // so the call reports its arguments, and waits again
     const sandbox::OwnAnswer again{
         .call = [&](const auto&, auto&, auto&) { return sandbox::OwnEnd{.waits = kept->waits}; }};
     state->run(&again);

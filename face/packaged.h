@@ -1,6 +1,6 @@
 // A language with the packages that policies of its sessions name.
 //
-// Threads: any; who asks for packages that are being brought waits.
+// Threads: any; a caller waits while another thread provides the same packages.
 #pragma once
 
 #include <deque>
@@ -18,9 +18,8 @@ namespace membrane::face {
 
 class Packaged {
  public:
-  // `opened` as it is where the policy names none. The first time that packages are named, an installer may bring them, which takes
-  // seconds; of the last few sets the templates are kept. Errors: those of packages::provide(); kUnsupported for a language that
-  // takes none.
+  // Returns `opened` itself if the policy names no packages. The first request for a set may run an installer, which takes seconds;
+  // the templates of the last few sets are kept. Errors: those of packages::provide(); kUnsupported for a language that takes none.
   Result<std::shared_ptr<const sandbox::Template>> with(
       const std::shared_ptr<const sandbox::Template>& opened, const policy::Packages& packages);
 

@@ -20,7 +20,7 @@ inline std::string name_of_place(const ::testing::TestParamInfo<SessionPlace>& i
   return info.param == SessionPlace::kIsolated ? "Isolated" : "InThisProcess";
 }
 
-// Of tests of sessions in one language. Where it is not installed they are skipped.
+// For tests of sessions in one language, which are skipped if it is not installed.
 template <typename Test>
 class WithLanguage : public Test {
  protected:

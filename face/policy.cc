@@ -18,7 +18,7 @@ Policy Policy::for_languages() {
   return made;
 }
 Policy::Policy(const Policy& other) : state_(std::make_unique<State>(*other.state_)) {}
-// What was moved from is an empty policy, not a trap for whoever uses it.
+// A policy that was moved from is empty, and safe to use.
 Policy::Policy(Policy&& other) noexcept : state_(std::exchange(other.state_, std::make_unique<State>())) {}
 Policy& Policy::operator=(Policy other) {
   std::swap(state_, other.state_);

@@ -1,4 +1,4 @@
-// What the face's handles hold.
+// The contents of the face's handles.
 #pragma once
 
 #include <memory>

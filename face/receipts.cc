@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file as the options name it, so that it is the same after the process goes to another directory.
+// The file that the options name, as an absolute path: the process may change its directory.
 std::string key_file_of(const ReceiptsOptions& options) {
   if (options.key_file.empty()) return sandbox::default_key_file();
   std::error_code failed;
@@ -25,7 +25,7 @@ Result<sandbox::ReceiptKey> key_of(const ReceiptsOptions& options) {
   auto key = sandbox::load_signing_key(file);
   if (key || !options.makes_key || key.error().code != ErrorCode::kNotFound) return key;
   std::error_code ignored;
-  if (fs::exists(file, ignored)) return key;  // whose last key was revoked: another is the owner's to make
+  if (fs::exists(file, ignored)) return key;  // its last key was revoked: the owner has to make another
   sandbox::KeyRing keys;
   MEMBRANE_TRY(keys.rotate(sandbox::receipt_time_now()));
   MEMBRANE_TRY(sandbox::save_own_keys(keys, file));

@@ -23,9 +23,9 @@ struct Receipts::State {
 
 namespace membrane::face {
 
-// What a sealed session or run refuses. Errors: kUnsupported.
+// Refuses what a sealed session or run cannot have. Errors: kUnsupported.
 std::unexpected<Error> not_sealed(std::string_view what);
-// Before functions and sources are taken from the options.
+// Call it before functions and sources are taken from the options.
 Status check_sealed(const SessionOptions& options);
 
 // Records a session, or one run, and seals it. The options that it is attached to refer to it.
@@ -37,11 +37,12 @@ class Seal {
   Seal(Receipts receipts, std::shared_ptr<const sandbox::Template> language);
   void attach(sandbox::RunOptions& options);
 
-  // Of the turn or the run that just ended, into the report.
+  // Seals the turn or the run that just ended, and puts the receipt's file into the report.
   void keep(const sandbox::Turn& turn, Report& report);
   void keep(const sandbox::Program& program, Report& report);
 
-  // Files that the owner puts into the session: before and after it. Errors: kExhausted for more than a receipt keeps.
+  // Call these before and after the owner puts a file into the session. Errors: kExhausted for more than a receipt
+  // keeps.
   Status has_room_for(std::string_view path, std::string_view bytes) const;
   void note(sandbox::OwnerAct act) { recorder_->note(std::move(act)); }
   // Whether the session's files have the real time.

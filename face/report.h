@@ -7,11 +7,11 @@
 
 namespace membrane::face {
 
-// Whom the hints tell what to do: an embedder calls functions (face/hints.h), a user of the command gives flags.
+// The reader of the hints: an embedder calls functions (face/hints.h), a user of the command gives flags.
 enum class Reader : uint8_t { kEmbedder, kCommand };
 
 Report report_of(sandbox::Report made, Reader reader = Reader::kEmbedder);
-// Of what was not run.
+// The report of a program that was not run.
 Report refused(const Error& error);
 Report::Waiting waiting_of(const sandbox::WaitingCall& call);
 

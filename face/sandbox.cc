@@ -26,7 +26,7 @@ struct Sandbox::State {
   // Null: in this process.
   Report run(const Program& program, std::optional<uint64_t> freeze_after_fuel,
              const face::Place* place) const;
-  // What a frozen run goes on with. Null: no answer.
+  // Resumes a frozen run with the answer. Null: no answer.
   Report go_on(std::span<const uint8_t> snapshot, const sandbox::OwnAnswer* answer,
                std::optional<uint64_t> freeze_after_fuel) const;
 };

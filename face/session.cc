@@ -85,7 +85,8 @@ Failure no_name(const std::string& name) {
                                 "Use letters, digits and _, and begin with a letter.");
 }
 
-// The description, and what answers. Errors: of names, functions without a call, inputs that are no JSON.
+// Takes over the descriptions of functions, and their calls. Errors: for names, functions without a call,
+// inputs that are not JSON.
 class Functions {
  public:
   static Expected<std::shared_ptr<const sandbox::GuestFunctions>> of(SessionOptions& options) {
@@ -186,21 +187,21 @@ class Functions {
 // -- Session ------------------------------------------------------------------------------------
 
 struct Session::State {
-  // What the options of the session refer to.
+  // The objects that the session's options refer to.
   face::Company company;
   std::unique_ptr<face::Seal> seal;  // null: it is not sealed
   std::unique_ptr<sandbox::Session> session;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   const std::atomic<bool>* cancelled_by = nullptr;  // in its place (face::Place); may be null
-  bool runs =
-      false;  // a turn of a sealed session: what its calls ask of it is refused, and no part of a receipt
+  // In a turn of a sealed session: what its calls ask of the session is refused, since no receipt would have it.
+  bool runs = false;
   face::Reader reader = face::Reader::kEmbedder;
   uint64_t forks = 0;
 
   using Made = Result<std::unique_ptr<sandbox::Session>>;
   static Expected<Session> begin(const Language& language, SessionOptions options, const face::Place* place,
                                  std::optional<std::span<const uint8_t>> kept = {});
-  // Before each turn, and each part of one.
+  // Called before each turn, and each part of one.
   const std::atomic<bool>* begin_turn() {
     *cancelled = false;
     return cancelled_by != nullptr ? cancelled_by : cancelled.get();
@@ -208,7 +209,7 @@ struct Session::State {
   [[nodiscard]] Report report_of(sandbox::Report made) const {
     return face::report_of(std::move(made), reader);
   }
-  // Of a sealed session: the next receipt has room for a file that is put, and the session knows its time.
+  // For a sealed session: checks that the next receipt has room for a file, and sets the session's time.
   [[nodiscard]] Status prepare_file(std::string_view path, std::string_view bytes) const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kLastMs = 253'402'300'799'999;  // of year 9999
 
-// Of a function of the embedder's: what it throws is a failure.
+// Calls a function of the embedder; an exception becomes a failure.
 template <typename Result, typename Call>
 Result caught(Call call) {
   try {

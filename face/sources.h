@@ -1,4 +1,4 @@
-// What an embedder chooses of a session's time and randomness, as the sandbox has it.
+// An embedder's choice of a session's time and randomness, in the sandbox's types.
 //
 // Threads: functions without state.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace membrane::face {
 
-// Into `made`, whose policy is there. The failure of a choice that cannot be had: a clock that begins outside its range, a function that is
-// missing, a time zone that is not there.
+// Fills in `made`, which has its policy already. Fails for a choice that is impossible: a clock that begins outside its range, a missing
+// function, an unknown time zone.
 std::optional<Failure> add_sources(SessionOptions& options, sandbox::RunOptions& made);
 
 }  // namespace membrane::face

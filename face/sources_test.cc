@@ -92,7 +92,7 @@ TEST_P(SourcesInPython, AClockIsAskedAndMayFail) {
   now_ns = kStartMs * kNsPerMs;
   const auto bytes = of.dump();
   ASSERT_TRUE(bytes);
-  // Who loads it chooses anew. What has passed never goes back.
+  // The caller that loads it chooses again. Time that has passed never goes back.
   auto again = load(*bytes, {.clock = SessionClock::starting_at(kStartMs + 86'400'000)});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(text(*again, "str(datetime.date.today())"), "'2026-01-02'");

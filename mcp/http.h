@@ -5,7 +5,7 @@
 //   DELETE   ends the state of an initialize (revisions with a handshake); GET is not offered.
 //
 // Revisions with a handshake: an initialize is given a name (Mcp-Session-Id), with which later requests refer
-// to its state, and a cancellation finds its call. A client that does not send it is served all the same.
+// to its state, and a cancellation finds its call. A client that does not send it is served, too.
 // Revision 2026-07-28 has none of this; its headers, which repeat parts of the message, must agree with it.
 //
 // The flows of a conversation (Caller::flows) belong to the handshake, or to the client if a request belongs

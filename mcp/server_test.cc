@@ -139,7 +139,7 @@ TEST_F(ServerTest, AStreamOfChangesBeginsAndEndsWell) {
   EXPECT_EQ(error_of(stateless(9, "subscriptions/listen")), kParams);
 }
 
-// -- messages that are none -------------------------------------------------------------------------------------
+// -- malformed messages -----------------------------------------------------------------------------------------
 
 TEST_F(ServerTest, MalformedMessagesAreAnsweredWithAnError) {
   const auto code = [&](const std::string& text) {

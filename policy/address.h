@@ -55,7 +55,7 @@ Result<Cidr> parse_cidr(std::string_view text);
 
 // Why an address is not the public internet: "private", "loopback", "link-local", "cloud metadata", …; "" for a
 // public one. Addresses that embed an IPv4 address (mapped, NAT64) are judged by that one; 6to4 and Teredo are
-// refused as such.
+// refused too.
 std::string_view special_kind(const Address& address);
 // The addresses at which clouds serve credentials. A range does not grant these: only the address itself does.
 bool is_metadata(const Address& address);

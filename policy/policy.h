@@ -177,7 +177,7 @@ struct Policy {
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-// Parses a file's text. `name` is for messages and the format: ".json" is read as JSON, all else as TOML.
+// Parses a file's text. `name` is for messages and the format: ".json" is read as JSON, everything else as TOML.
 // `unless_given`: the limits that the text does not set.
 Result<Policy> parse_policy(std::string_view text, std::string_view name, const Limits& unless_given = {});
 Result<Policy> load_policy(const std::string& path, const Limits& unless_given = {});
@@ -192,7 +192,7 @@ Status validate(const Policy& policy);
 Status allow(Policy& policy, std::string_view flag);
 
 // The flag as a person types it into a shell, for hints: "--allow kv", "--allow 'http:GET:https://example.org/*'".
-// `grant` may contain text that a program chose: it is quoted, so that none of it is special to the shell.
+// `grant` may contain text that a program chose: it is quoted, so that nothing in it is special to the shell.
 std::string allow_flag(std::string_view grant);
 
 // Sets one limit from its flag ("--fuel 2e9", "--memory 64MiB", "--wall 10s"): names as in the [limits] table.

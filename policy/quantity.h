@@ -2,7 +2,7 @@
 //
 //   count     digits, "_" between digits, a fraction, an exponent; a whole number in the end
 //   size      a count and B, KiB, MiB, GiB, TiB (powers of 1024) or kB, MB, GB, TB (of 1000); bare: bytes
-//   duration  a count and ms, s, min or h; never bare, since nobody can tell which was meant
+//   duration  a count and ms, s, min or h; never bare, since it would not say which was meant
 //
 // Parsing is exact: no double is involved, and a value that does not fit in 64 bits or is not a whole number of the
 // unit is refused.

@@ -120,7 +120,7 @@ Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes) {
     const int got = archive_read_next_header(archive.get(), &entry);
     if (got == ARCHIVE_EOF) return entries;
     if (got < ARCHIVE_WARN) return std::unexpected(no_archive(archive.get()));
-    const char* raw = archive_entry_pathname_utf8(entry);  // null for bytes that are none
+    const char* raw = archive_entry_pathname_utf8(entry);  // null for bytes that are not UTF-8
     if (raw == nullptr) raw = archive_entry_pathname(entry);
     const auto name = relative_name(raw == nullptr ? "/" : raw);
     const auto type = archive_entry_filetype(entry);

@@ -49,7 +49,7 @@ Status Audit::add(std::string_view event, const Fields& fields, Hold hold) {
   const std::lock_guard lock(mutex_);
   const std::string line = chain_.line_of(std::move(record));
   if (const Status written = disk_.append(path_, line); !written) {
-    static_cast<void>(cut_off(size_bytes_));  // a part of it; else the next start does
+    static_cast<void>(cut_off(size_bytes_));  // a partial entry; else the next start does
     return written;
   }
   MEMBRANE_TRY(chain_.follow(std::string_view(line).substr(0, line.size() - 1)));

@@ -69,7 +69,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // Returns the input so far, for the runner; nothing when none arrives within `patience`.
   [[nodiscard]] sandbox::InputPiece read_input(std::chrono::milliseconds patience);
 
-  // Nobody reads more of it: a waiting read_input() returns.
+  // No more input is read: a waiting read_input() returns.
   void stop_reading();
 
   // -- while it runs, of a Linux sandbox

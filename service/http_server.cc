@@ -49,7 +49,7 @@ std::string new_request_id() {
   return "req" + hex_of(bytes);
 }
 
-// The client's mistake behind a parser error; nothing when no answer makes sense.
+// The client's mistake that caused a parser error; nothing when no answer makes sense.
 std::optional<ApiError> refusal_of(const error_code& error) {
   if (error == http::error::header_limit)
     return ApiError{ApiCode::kHeadersTooLarge, "the request's headers are too large",

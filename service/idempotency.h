@@ -39,8 +39,8 @@ class Idempotency {
   // A valid key has 1 to 255 printable ASCII characters.
   [[nodiscard]] static bool is_key(std::string_view key);
 
-  // Returns the answer that was given before; nothing when the request is to be done, and then finish() must
-  // be called with its answer. `scope`: whose keys they are. `request`: everything that distinguishes one
+  // Returns the answer that was given before; nothing for a new request: carry it out, and call finish()
+  // with its answer. `scope`: whose keys they are. `request`: everything that distinguishes one
   // request from another. Errors: kConflict while the first one is in progress, and for one whose answer was
   // a stream or is too large to keep; kInvalidValue for a key that was used for another request.
   Answer<std::optional<Response>> begin(std::string_view scope, std::string_view key,

@@ -33,7 +33,7 @@ class ImagesInMemory final : public Images {
     const auto found = images_.find(hash);
     if (found != images_.end() && --found->second.references == 0) images_.erase(found);
   }
-  void sweep() override {}  // what nobody refers to is gone already
+  void sweep() override {}  // what is not referred to is already removed
 
  private:
   struct Image {

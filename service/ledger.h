@@ -1,5 +1,5 @@
 // What the service remembers beyond its own lifetime about sandboxes and their tenants' usage: each sandbox
-// is in the database before anybody learns of it, and usage is added up by day.
+// is in the database before any client learns of it, and usage is added up by day.
 //
 // A paused sandbox outlives the service. A sandbox whose program is in memory when the service is killed is
 // lost; the next service says so on request, until its time to live is over.

@@ -63,7 +63,7 @@ class Receipts {
   // Errors: kNotFound; those of signing_key().
   Answer<void> revoke(std::string_view id);
 
-  // Call it before an exec that is to be sealed. Errors: kQuotaExceeded.
+  // Call it before an exec that will be sealed. Errors: kQuotaExceeded.
   [[nodiscard]] Answer<void> has_room(const std::string& tenant, const std::string& sandbox);
   // Errors: kNoSpace, kUnavailable; then nothing was stored.
   Answer<void> keep(const std::string& tenant, const std::string& sandbox, ReceiptInfo info,

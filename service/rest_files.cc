@@ -16,7 +16,7 @@ OrderedJson to_json(const wasi::FileFact& fact) {
           {"modified_at", iso_time(static_cast<int64_t>(fact.modified_ns / 1'000'000))}};
 }
 
-// Adds the details that files of Linux sandboxes have. A file that is gone meanwhile has none.
+// Adds the details that files of Linux sandboxes have. A file that was removed in the meantime has none.
 OrderedJson to_json(const wasi::FileFact& fact, Guest& guest, bool follows_links) {
   OrderedJson json = to_json(fact);
   if (guest.kind() != Kind::kLinux) return json;

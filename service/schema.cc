@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kMostExact =
-    9'007'199'254'740'992;       // 2^53: 1e3 is an integer, 1e300 is none that anybody meant
+    9'007'199'254'740'992;       // 2^53: 1e3 is an integer, 1e300 is none that a caller means
 constexpr int kMostLevels = 32;  // of schemas inside each other
 
 constexpr std::string_view kKeywords[] = {

@@ -134,7 +134,7 @@ Result<SecretKey> SecretKey::kept(DurableFiles& files) {
   if (!text && text.error().code == ErrorCode::kNotFound) {
     SecretKey made = random();
     std::string digits;
-    digits.reserve(2 * kBytes + 1);  // so that no copy of it is left behind
+    digits.reserve(2 * kBytes + 1);  // so that no copy is left in freed memory
     for (const unsigned char byte : made.bytes_) {
       digits += "0123456789abcdef"[byte >> 4];
       digits += "0123456789abcdef"[byte & 15];

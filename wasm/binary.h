@@ -25,18 +25,19 @@ namespace membrane::wasm {
 // whatever its counts claim. At most kMaxModuleBytes (limits.h).
 //
 // A "name" section goes to Module::names; as a custom section it cannot make a module fail, so a
-// malformed one is dropped without a word. Every other custom section is kept as it is.
+// malformed one is dropped silently. Every other custom section is kept as it is.
 std::expected<Module, Diagnostic> decode(std::span<const uint8_t> binary);
-// The same, of a binary that the caller gives away: nothing is copied.
+// The same for a binary whose ownership the caller passes: nothing is copied.
 std::expected<Module, Diagnostic> decode(std::vector<uint8_t>&& binary);
 
-// The functions of a binary, as decode() found them once: Module's members of these names.
+// The functions of a binary, as an earlier decode() found them: the members of Module with these
+// names.
 struct KnownFunctions {
   MappedVector<Function> functions;
   MappedVector<LocalRun> local_runs;
 };
-// As decode(), of a binary that was decoded before: neither its functions are looked at nor its names, until somebody
-// asks for one, so that a hundred megabytes are a module in less than a millisecond. `known` is believed.
+// decode() for a binary that was decoded before: neither its functions nor its names are read until a caller
+// asks for one, so that loading a hundred megabytes takes less than a millisecond. `known` is trusted.
 std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping> binary,
                                                const KnownFunctions& known);
 
@@ -47,7 +48,7 @@ std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping
 //  - neighbouring runs of locals of one type are one run;
 //  - an element segment has the least flags (0..7) that express it, a data segment likewise;
 //  - the data count section is there exactly when code names a data segment (memory.init, data.drop, …);
-//  - the name section, when there are names, stands last of all; other custom sections follow
+//  - the name section, when there are names, comes last; other custom sections follow
 //    the section that they followed.
 // The module need not be valid: a body that cannot be decoded is written as it is.
 std::vector<uint8_t> encode(const Module& module);

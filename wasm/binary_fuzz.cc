@@ -1,5 +1,5 @@
-// Arbitrary bytes as a module: decoding and validating them may fail and may not do worse. What
-// is valid is encoded, and the canonical binary must be stable and as valid as the first one.
+// Arbitrary bytes as a module: decoding and validating them may fail, and nothing worse. A valid
+// module is encoded, and the canonical binary must be stable, and valid, too.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

@@ -34,7 +34,7 @@ std::vector<Refused> refused() {
       {"a section longer than the file", after_magic({1, 9, 0}), kLengthOutOfBounds, 9},
       {"bytes left in a section", after_magic({1, 2, 0, 0}), kSectionSizeMismatch, 11},
       {"a section twice", after_magic(cat({kVoidType, kVoidType})), kSectionOutOfOrder, 14},
-      {"data count behind code", binary({section(10, vec({})), section(12, u32(0))}), kSectionOutOfOrder, 11},
+      {"data count after code", binary({section(10, vec({})), section(12, u32(0))}), kSectionOutOfOrder, 11},
       {"a count of 2^32-1", after_magic({1, 5, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F}), kLengthOutOfBounds, 10},
       {"an integer of 6 bytes", after_magic({3, 7, 1, 0x82, 0x80, 0x80, 0x80, 0x80, 0}), kMalformedInteger,
        11},

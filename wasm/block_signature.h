@@ -1,4 +1,4 @@
-// What a block takes from the operand stack, and leaves there.
+// The types that a block takes from the operand stack, and those that it leaves there.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ struct BlockSignature {
   std::span<const ValType> params, results;
 };
 
-// The type's index, when it has one, is in the module.
+// If it has a type index, the module has that type.
 inline BlockSignature signature_of(const Module& module, const BlockType& type) {
   switch (type.kind) {
     case BlockType::Kind::kEmpty: return {};

@@ -126,7 +126,7 @@ TEST(BodyWalk, EnteringAFunctionCostsInItsFirstSegment) {
   EXPECT_EQ(walked("(module (func))", 7).segments, "@0:7 ");
 }
 
-TEST(BodyWalk, AnIfHasASegmentForEachArmAndOneBehind) {
+TEST(BodyWalk, AnIfHasASegmentForEachArmAndOneAfterIt) {
   const Walked w = walked(R"((module (func (param i32)
     local.get 0  if  nop  else  i32.const 1  drop  end)))");
   EXPECT_EQ(w.segments, "@0:2 @4:0 @6:2 @10:0 ");

@@ -29,7 +29,7 @@ bool ByteReader::fail_integer(int bits) {
 
 bool ByteReader::fail_length(uint32_t at, uint32_t claimed) {
   return fail(DiagnosticCode::kLengthOutOfBounds, at,
-              "a size or count reaches behind the end of what holds it", std::to_string(claimed),
+              "a size or count reaches past the end of what contains it", std::to_string(claimed),
               "what " + std::to_string(left()) + " bytes can hold");
 }
 

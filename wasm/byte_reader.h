@@ -56,7 +56,7 @@ class ByteReader {
   }
 
   // The count of a vector of which every element takes at least `least_bytes`. A count that the
-  // bytes left cannot hold is refused here, so that nobody reserves memory for it.
+  // bytes left cannot hold is refused here, so that no caller reserves memory for it.
   bool count(uint32_t& out, size_t least_bytes = 1) {
     const uint32_t start = offset();
     if (!u32(out)) return false;

@@ -38,7 +38,7 @@ enum SectionId : uint8_t {
 constexpr std::array<std::string_view, 14> kSectionNames = {
     "custom", "type",  "import",  "function", "table", "memory",     "global",
     "export", "start", "element", "code",     "data",  "data count", "tag"};
-// Where a section may stand: tag (13) comes before global (6), data count (12) before code (10).
+// The order of sections: tag (13) comes before global (6), data count (12) before code (10).
 constexpr std::array<uint8_t, 14> kSectionRanks = {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 11, 6};
 
 constexpr uint8_t kFuncByte = 0x60, kStructByte = 0x5F, kArrayByte = 0x5E;
@@ -47,8 +47,8 @@ constexpr uint8_t kTableWithInit = 0x40;
 
 std::string hex(uint8_t byte) { return "0x" + hex_of(std::span(&byte, 1)); }
 
-// Reads module_.bytes into the rest of module_. One method a production of chapter 5; each
-// returns false when it failed, with the reason in reader_.
+// Reads module_.bytes into the rest of module_. There is one method for each production of chapter
+// 5; each returns false when it failed, with the reason in reader_.
 class Decoder {
  public:
   explicit Decoder(Module& module, const KnownFunctions* known = nullptr)
@@ -121,8 +121,7 @@ class Decoder {
   bool in_order(uint8_t id, uint32_t start) {
     if (kSectionRanks[id] > kSectionRanks[last_section_]) return true;
     return reader_.fail(
-        kSectionOutOfOrder, start,
-        id == last_section_ ? "a section stands twice" : "a section comes too late",
+        kSectionOutOfOrder, start, id == last_section_ ? "a section is repeated" : "a section comes too late",
         std::string(kSectionNames[id]) + " section",
         "a section that may follow the " + std::string(kSectionNames[last_section_]) + " section");
   }
@@ -166,11 +165,11 @@ class Decoder {
     const uint32_t at = reader_.offset();
     const auto rest = reader_.rest();
     if (rest.empty()) return reader_.fail(kUnexpectedEnd, at, "a type is missing where the bytes end");
-    const uint8_t* const behind = read_val_type(rest.data(), rest.data() + rest.size(), out);
-    if (behind == nullptr)
+    const uint8_t* const next = read_val_type(rest.data(), rest.data() + rest.size(), out);
+    if (next == nullptr)
       return reader_.fail(kMalformedType, at, "this byte is no value type", hex(rest[0]),
                           "0x7f to 0x7b, 0x74 to 0x69, 0x64 or 0x63");
-    reader_.skip_to(at + static_cast<uint32_t>(behind - rest.data()));
+    reader_.skip_to(at + static_cast<uint32_t>(next - rest.data()));
     return true;
   }
 
@@ -211,13 +210,13 @@ class Decoder {
     return true;
   }
 
-  // `detail` is put down only where it says more than that of a plain function type.
+  // `detail` is kept only if it says more than that of a plain function type.
   bool sub_type(uint32_t group_begin, uint32_t group_size) {
     TypeDetail detail;
     detail.group_begin = group_begin;
     detail.group_size = group_size;
     const uint32_t at = reader_.offset();
-    // Here already: a type may be far smaller in the binary than in the module.
+    // Checked while decoding, since a type may be far smaller in the binary than in the module.
     if (module_.types.size() >= kMaxTypes)
       return reader_.fail(kImplementationLimit, at, "too many types", {},
                           "at most " + std::to_string(kMaxTypes));
@@ -381,7 +380,7 @@ class Decoder {
     return ref_type(table.type.element) && limits(table.type.limits);
   }
 
-  // The form with a value that all elements begin with has a prefix.
+  // The form with an initial value for all elements has a prefix.
   bool own_table() {
     const auto rest = reader_.rest();
     const bool has_init = !rest.empty() && rest[0] == kTableWithInit;
@@ -427,8 +426,8 @@ class Decoder {
     return true;
   }
 
-  // A constant expression up to its `end`. Whether it is constant is the validator's question;
-  // here only its extent is found.
+  // A constant expression up to its `end`. The validator checks whether it is constant; here only
+  // its extent is found.
   bool expression(ByteRange& out) {
     const uint32_t start = reader_.offset();
     BodyReader body(reader_.rest());
@@ -500,7 +499,7 @@ class Decoder {
     return true;
   }
 
-  // A section of functions, one entry each, which are known.
+  // Skips a section with an entry for each function, when the functions are known.
   bool skip_known() {
     const uint32_t start = reader_.offset();
     uint32_t count = 0;
@@ -563,7 +562,7 @@ class Decoder {
     return reader_.range(segment.data);
   }
 
-  // What can be known only when all sections have been read.
+  // Checks for which all sections must have been read.
   bool check_counts() {
     const size_t declared = module_.functions.size() - imported_functions_;
     if (kSectionRanks[last_section_] < kSectionRanks[kCode] && declared != 0)

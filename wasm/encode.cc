@@ -147,7 +147,7 @@ class Encoder {
   Bytes run() {
     out_ = {0x00, 'a', 's', 'm', 0x01, 0x00, 0x00, 0x00};
     out_.reserve(module_.bytes.size() + 64);
-    const Bytes code = code_section();  // made first: it tells whether a data count is needed
+    const Bytes code = code_section();  // made first: it shows whether a data count is needed
     customs_after(0);
     type_section();
     vector_section(2, module_.imports, [this](const Import& i) { return import(i), true; });
@@ -214,7 +214,7 @@ class Encoder {
     section(0, contents);
   }
 
-  // The section counts groups; one of a single type stands there without its group.
+  // The section counts groups; one of a single type is written without its group.
   void type_section() {
     body_.clear();
     uint32_t count = 0;
@@ -391,7 +391,7 @@ class Encoder {
     return contents;
   }
 
-  // As few runs as can be: neighbours of one type are one run, empty runs are none.
+  // As few runs as possible: neighbours of one type are one run, and empty runs are left out.
   void locals(Bytes& out, const Function& function) {
     std::vector<LocalRun> merged;
     const auto runs =
@@ -424,7 +424,7 @@ class Encoder {
 
   const Module& module_;
   Bytes out_;
-  Bytes body_;  // of the section at hand, without its count
+  Bytes body_;  // of the current section, without its count
   bool needs_data_count_ = false;
 };
 

@@ -13,7 +13,7 @@ struct Conversion {
   std::string_view instruction;
 };
 using enum ValType;
-// One way each: the signed and saturating one, which never traps.
+// One conversion each: the signed and saturating one, which never traps.
 constexpr Conversion kConversions[] = {
     {kI32, kI64, "i64.extend_i32_s"},      {kI32, kF32, "f32.convert_i32_s"},
     {kI32, kF64, "f64.convert_i32_s"},     {kI64, kI32, "i32.wrap_i64"},

@@ -1,4 +1,4 @@
-// How a function body uses its locals, in loops and outside: what a compiler wants to know before it begins.
+// How a function body uses its locals, in loops and outside: a compiler needs this before it begins.
 //
 // It takes the instructions in their order, from the validator while that reads them, or from look_at().
 //
@@ -22,7 +22,8 @@ class LocalUses {
     bool has_call = false;  // in it, but not in a loop inside it
     friend bool operator==(const Loop&, const Loop&) = default;
   };
-  // A local that is read or assigned in a loop, and not only in one inside it. It may be said more than once.
+  // A local that is read or assigned in a loop, and not only in an inner one. It may be reported more than
+  // once.
   struct Use {
     uint32_t loop, local;
     bool assigned;
@@ -33,11 +34,11 @@ class LocalUses {
   [[nodiscard]] const std::vector<uint32_t>& used() const { return used_; }
   // Uses of a local, eightfold for each loop around them, up to kMostWeight.
   [[nodiscard]] uint32_t weight(uint32_t local) const { return locals_[local].weight; }
-  // In the order of the code; an inner loop stands after the outer one.
+  // In the order of the code; an inner loop comes after the outer one.
   [[nodiscard]] const std::vector<Loop>& loops() const { return loops_; }
   [[nodiscard]] const std::vector<Use>& uses() const { return uses_; }
 
-  // -- for who tells it
+  // -- for the caller that walks the body
   void begin(uint32_t local_count) {
     for (const uint32_t local : used_) locals_[local] = {};
     if (locals_.size() < local_count) locals_.resize(local_count);
@@ -68,7 +69,7 @@ class LocalUses {
     weight_ = innermost_ == kNone ? 1 : loops_[innermost_].weight;
   }
 
-  // All of a body, which is valid.
+  // Walks a whole body, which is valid.
   void look_at(std::span<const uint8_t> code, uint32_t local_count);
 
  private:

@@ -6,7 +6,8 @@
 namespace membrane::wasm {
 namespace {
 
-// Of an index space, in which imports come first: as often as it is asked for, also of very many.
+// The number of imports in an index space, where they come first. Logarithmic, since it is called
+// often, and there may be very many.
 uint32_t count_imports(const auto& space) {
   const auto end = std::partition_point(space.begin(), space.end(),
                                         [](const auto& item) { return item.import != kNotImported; });
@@ -60,8 +61,8 @@ std::string name_of(ValType type) {
          ")";
 }
 
-// Each type has a word of static memory, which is written once. There are some for every type that a module can
-// refer to; the system gives memory for those that are asked for.
+// Each type has a word of static memory, which is written once. There is one for every type that a module can
+// refer to; the system provides memory for those that are used.
 std::span<const ValType> only(ValType t) {
   constexpr size_t kAbstract = 512, kDefined = size_t{kUnknownTypeIndex} + 1;
   static constinit ValType words[kAbstract + 2 * kDefined];

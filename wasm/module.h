@@ -41,7 +41,7 @@ struct LocalRun {
 
 inline constexpr uint32_t kNoType = UINT32_MAX;
 
-// What there is to know of a defined type besides its parameters and results.
+// The properties of a defined type besides its parameters and results.
 struct TypeDetail {
   TypeKind kind = TypeKind::kFunc;
   bool is_final = true;
@@ -49,7 +49,7 @@ struct TypeDetail {
   uint32_t supertype_count = 0;   // as declared; more than one is invalid
   uint32_t group_begin = 0;       // of its recursive group: the first type
   uint32_t group_size = 1;        // and how many
-  std::vector<FieldType> fields;  // of a struct; of an array one
+  std::vector<FieldType> fields;  // of a struct; one for an array
 };
 
 // A final function type in a group of its own.
@@ -90,7 +90,7 @@ struct Global {
 };
 
 struct Tag {
-  uint32_t type = 0;               // into Module::types: what an exception of it carries
+  uint32_t type = 0;               // into Module::types: what its exceptions carry
   uint32_t import = kNotImported;  // into Module::imports
 };
 
@@ -140,7 +140,7 @@ struct Names {
   std::string module;
   std::vector<NameEntry> functions, locals, labels, types, tables, memories, globals, elements, datas, fields,
       tags;
-  // When set, all the rest is empty: names that are read when function() or local() is first asked for one.
+  // When set, all the rest is empty: the names are read at the first call of function() or local().
   struct Later;
   std::shared_ptr<Later> later;
 
@@ -210,7 +210,7 @@ struct Module {
   [[nodiscard]] const SourcePoint* source_of(uint32_t code_offset) const;
 };
 
-// Appends what is known of the last of `module.types`, unless no type so far says more than a plain one.
+// Appends the details of the last of `module.types`, unless all types so far are plain.
 void keep_detail(Module& module, TypeDetail detail);
 
 }  // namespace membrane::wasm

@@ -30,7 +30,7 @@ constexpr Subsection kSubsections[] = {
 bool read_map(ByteReader& reader, uint32_t outer, std::vector<NameEntry>& out) {
   uint32_t count = 0;
   if (!reader.count(count, 2)) return false;
-  if (out.empty()) out.reserve(count);  // of many small maps each would move all that is there
+  if (out.empty()) out.reserve(count);  // with many small maps, each would move all that is there
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t index = 0;
     std::string_view name;

@@ -14,10 +14,10 @@ namespace membrane::wasm {
 
 // Reads the section's contents (after the section's own name). A section that is malformed, or
 // whose maps are not in ascending order, gives no names at all: names are for people, and wrong
-// ones would mislead. Subsections that are unknown are passed over.
+// ones would mislead. Unknown subsections are skipped.
 Names decode_names(std::span<const uint8_t> contents);
 
-// The same, when somebody asks. `contents` must outlive the names.
+// The same, at the first request. `contents` must outlive the names.
 Names decode_names_later(std::span<const uint8_t> contents);
 
 // Appends the section's contents. Writes nothing when there are no names.

@@ -1,5 +1,5 @@
 // The opcode table as C++ values. The data is opcodes.def; nothing about an
-// instruction is written down anywhere else.
+// instruction is written anywhere else.
 //
 // Threads: everything here is constant.
 #pragma once

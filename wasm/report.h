@@ -1,4 +1,4 @@
-// Keeps the first failure of a validation, with its place worked out.
+// Keeps the first failure of a validation, with its place.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ class Report {
     failure_ = std::move(diagnostic);
     return false;
   }
-  // Failures of declarations: they have a place only when there is a text to find them in.
+  // Failures of declarations, which have a place only when the module came from text.
   [[gnu::cold]] bool fail(FieldKind kind, uint32_t index, Diagnostic diagnostic) {
     if (!text_.empty()) diagnostic.place = place_of_field(text_, kind, index);
     failure_ = std::move(diagnostic);

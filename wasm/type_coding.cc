@@ -23,10 +23,10 @@ const uint8_t* read_heap_type(const uint8_t* at, const uint8_t* end, ValType& ou
     return at + 1;
   }
   int64_t index = 0;
-  const uint8_t* const behind = read_leb128<int64_t, 33>(at, end, index);
-  if (behind == nullptr || index < 0) return nullptr;
+  const uint8_t* const next = read_leb128<int64_t, 33>(at, end, index);
+  if (next == nullptr || index < 0) return nullptr;
   out = ref_null_to(static_cast<uint32_t>(std::min<int64_t>(index, kUnknownTypeIndex)));
-  return behind;
+  return next;
 }
 
 const uint8_t* read_val_type(const uint8_t* at, const uint8_t* end, ValType& out) {
@@ -37,9 +37,9 @@ const uint8_t* read_val_type(const uint8_t* at, const uint8_t* end, ValType& out
     return at + 1;
   }
   if (byte != kRefNull && byte != kRef) return nullptr;
-  const uint8_t* const behind = read_heap_type(at + 1, end, out);
-  if (behind != nullptr && byte == kRef) out = non_null(out);
-  return behind;
+  const uint8_t* const next = read_heap_type(at + 1, end, out);
+  if (next != nullptr && byte == kRef) out = non_null(out);
+  return next;
 }
 
 void append_heap_type(std::vector<uint8_t>& out, ValType type) {

@@ -1,6 +1,6 @@
 // Types in the binary format (specification, chapter 5.3): what the decoders of modules and of code share.
 //
-// Reading is checked: the readers give where the type ends, or null when the bytes up to `end` are none. An
+// Reading is checked: the readers return the end of the type, or null when the bytes up to `end` are not one. An
 // index that no module can have becomes kUnknownTypeIndex.
 //
 // Threads: pure functions.

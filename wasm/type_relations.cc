@@ -78,7 +78,8 @@ bool TypeRelations::field_matches(const FieldType& sub, const FieldType& super) 
                         : matches(sub.type, super.type);
 }
 
-// A reference to the group itself says which member, and one to another type which that is.
+// A reference to the group itself is written as the number of the member, and one to another type
+// as the number of that type.
 uint32_t TypeRelations::number_in_key(ValType type, uint32_t begin, uint32_t end) const {
   constexpr uint32_t kOfGroup = 1u << 9;
   if (!is_indexed(type)) return static_cast<uint32_t>(type);

@@ -2,7 +2,7 @@
 //
 // Two definitions are the same type when their recursive groups are: of the same form, where references to the
 // group itself mean the same member, and references to others mean the same type. Each type has the number of
-// the first that is the same as it, which is worked out when it is first asked for.
+// the first one that is the same, which is computed at the first request.
 //
 // The indices in all types must be those of types, each of its own group or of one before: declarations are
 // checked for that before anything else (validate.cc).
@@ -23,7 +23,7 @@ class TypeRelations {
  public:
   explicit TypeRelations(const Module& module) : module_(module) {}
 
-  // Whether a value of type `sub` may stand where one of `super` is wanted.
+  // Whether a value of type `sub` may be used as one of `super`.
   bool matches(ValType sub, ValType super) {
     return sub == super || sub == ValType::kBottom || (is_ref(super) && reference_matches(sub, super));
   }
@@ -50,7 +50,7 @@ class TypeRelations {
 
 // Of abstract reference types, both nullable.
 bool abstract_matches(ValType sub, ValType super);
-// none, nofunc, noextern or noexn: nothing but null is of it. Nullable.
+// none, nofunc, noextern or noexn, whose only value is null. Nullable.
 bool is_bottom_ref(ValType type);
 
 // The greatest type of the hierarchy that a reference type belongs to, nullable: any, func, extern or exn.

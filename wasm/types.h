@@ -20,8 +20,8 @@ namespace membrane::wasm {
 // kIndexedByte and the type's index. Equal types have equal bits, but for types that are defined twice
 // (type_relations.h). The enumerators of references are the nullable ones: kFuncRef is (ref null func).
 //
-// kBottom is the validator's "any type" in unreachable code, kBottomRef its "any reference": neither ever
-// stands in a module. kI8 and kI16 are of fields only.
+// kBottom is the validator's "any type" in unreachable code, kBottomRef its "any reference": neither is
+// ever in a module. kI8 and kI16 are of fields only.
 enum class ValType : uint32_t {
   kI32 = 0x7F,
   kI64 = 0x7E,
@@ -77,7 +77,7 @@ constexpr ValType ref_null_to(uint32_t type_index) {
 constexpr ValType ref_to(uint32_t type_index) { return non_null(ref_null_to(type_index)); }
 // Whether a local of it begins with a value: zero or null.
 constexpr bool is_defaultable(ValType t) { return !is_ref(t) || is_nullable(t); }
-// What is on the stack of what is in a field.
+// The type on the stack of a value in a field.
 constexpr ValType unpacked(ValType t) { return is_packed(t) ? ValType::kI32 : t; }
 // In 64-bit slots of a frame.
 constexpr uint32_t slots_of(ValType t) { return t == ValType::kV128 ? 2 : 1; }
@@ -93,7 +93,7 @@ struct FuncType {
   friend bool operator==(const FuncType&, const FuncType&) = default;
 };
 
-// What a defined type is (chapter 2.3.8). Of a struct or an array, params and results are empty.
+// A defined type (chapter 2.3.8). Of a struct or an array, params and results are empty.
 enum class TypeKind : uint8_t { kFunc, kStruct, kArray };
 struct FieldType {
   ValType type = ValType::kI32;

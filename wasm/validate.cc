@@ -18,7 +18,7 @@ namespace {
 
 using enum DiagnosticCode;
 
-// Everything of a module but function bodies (specification, 3.2 and 3.4).
+// Everything in a module except function bodies (specification, 3.2 and 3.4).
 class Declarations {
  public:
   Declarations(const Module& module, CodeValidator& code, Report& report)
@@ -178,7 +178,7 @@ class Declarations {
     return true;
   }
 
-  // `what` makes the name of what has the limits; only a failure needs it.
+  // `what` makes the name of the owner of the limits; only a failure needs it.
   bool limits(const Limits& limits, FieldKind kind, uint32_t index, auto what) {
     return !limits.max || limits.min <= *limits.max ||
            fail(kind, index,
@@ -198,7 +198,8 @@ class Declarations {
     return true;
   }
 
-  // What the elements of a table begin with. May read imported globals, whose values are there first.
+  // The initial values of tables' elements. They may read imported globals, which have their values
+  // before.
   bool table_values() {
     const uint32_t imported_globals = module_.imported_global_count();
     for (uint32_t i = 0; i < module_.tables.size(); ++i) {
@@ -213,13 +214,13 @@ class Declarations {
                      .message = "the elements of table " + std::to_string(i) + " cannot begin as null",
                      .found = name_of(t.type.element),
                      .expected = name_of(nullable(t.type.element)),
-                     .hint = "Write what they begin with behind the table's type."});
+                     .hint = "Write the initial value after the table's type."});
       }
     }
     return true;
   }
 
-  // How many elements there may be is for those who make the table to say.
+  // The number of elements is limited where the table is made.
   bool table_size(const Table& t, uint32_t index) {
     const Limits& size = t.type.limits;
     const uint64_t largest = std::max(size.min, size.max.value_or(0));
@@ -437,7 +438,7 @@ std::optional<Diagnostic> find_malformed(const Module& module, Report& report) {
 
 bool is_wide(ValType t) { return t == ValType::kV128; }
 
-// v128 in what the module shows or keeps, outside of its bodies.
+// v128 in the module's imports, exports and globals, outside of its bodies.
 bool declares_simd(const Module& module) {
   return std::ranges::any_of(module.types,
                              [](const FuncType& t) {

@@ -1,11 +1,10 @@
 // Validation of WebAssembly 3.0 modules (specification, chapter 3; the algorithm of appendix A.3).
 //
-// A module that passes is safe to run without further checks of its code. Validation also is where
-// the inside of function bodies is decoded for the first and only time, so it reports what is
-// malformed there (see binary.h). The implementation limits of limits.h are enforced here.
+// A module that passes is safe to run without further checks of its code. Validation also decodes
+// function bodies, for the first and only time, so it reports what is malformed there (see
+// binary.h). The implementation limits of limits.h are enforced here.
 //
-// Each diagnostic shows what stood on the stack and what should have stood there, and how to mend
-// it. With the text that the module was parsed from, its place is a line and a column of that; else
+// Each diagnostic shows what was on the stack, what should have been there, and the likely repair. With the text that the module was parsed from, its place is a line and a column of that; else
 // it is an offset into Module::bytes, or offset 0 when a declaration is wrong.
 //
 // Threads: validate() is pure. A Validator belongs to one thread; several Validators may share a
@@ -28,7 +27,7 @@
 
 namespace membrane::wasm {
 
-// What a frame of the function needs. A slot has 64 bits: a v128 takes two, everything else one.
+// The needs of a function's frame. A slot has 64 bits: a v128 takes two, everything else one.
 struct FunctionInfo {
   uint32_t local_count = 0;  // parameters and locals
   uint32_t local_slots = 0;
@@ -44,13 +43,13 @@ struct ValidationInfo {
   bool uses_simd = false;               // in any function, global, import or export
 };
 
-// Who wants to hear of each defined function as soon as it is found to be valid, in their order; what comes
-// after it in the module may be invalid still. `notes` hold until the call is over.
+// Called for each defined function as soon as it is found to be valid, in order; what comes after it in the
+// module may still be invalid. `notes` hold until the call is over.
 using FunctionObserver =
     std::function<void(uint32_t index, const FunctionInfo& info, const BodyNotes& notes)>;
 
-// The whole module; the first failure in module order. `text` is what the module was parsed from,
-// when it was, and gives diagnostics their lines.
+// The whole module; the first failure in module order. `text`: the source, if the module was parsed
+// from text, for the lines of diagnostics.
 std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text = {},
                                                    const FunctionObserver& observer = {});
 
@@ -78,12 +77,13 @@ struct Standing {
   Opcode before = Opcode::kNop;  // the instruction that ends there, with its index; kNop at the start
   uint32_t before_index = 0;     // function of a call, type of a call_indirect
 };
-// In front of the instructions at `offsets`, ascending, from the body's start; one walk finds all. `take` gets
-// the index into `offsets` of each where an instruction begins and execution can come; false ends the walk.
+// Finds the state before each of the instructions at `offsets` (ascending, from the body's start) in one walk.
+// `take` gets the index into `offsets` of each where an instruction begins and execution can come; false ends
+// the walk.
 void standings_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
                   const std::function<bool(size_t, const Standing&)>& take);
 
-// Where the instruction at `code_offset` (into Module::bytes) stands: line and column when the
+// Where the instruction at `code_offset` (into Module::bytes) is: line and column when the
 // module was parsed from `text`, else the offset itself.
 Place place_of(const Module& module, uint32_t code_offset, std::string_view text);
 

@@ -45,7 +45,7 @@ bool CodeValidator::on_unreachable(const Instruction&) {
 bool CodeValidator::on_block(const Instruction& in) { return push_frame(in); }
 bool CodeValidator::on_loop(const Instruction& in) { return push_frame(in); }
 
-// The clauses stand outside of their block: its operands are on the stack still when they are looked at.
+// The clauses are outside of their block: its operands are still on the stack when the clauses are checked.
 bool CodeValidator::on_try_table(const Instruction& in) { return clauses(in) && push_frame(in); }
 
 bool CodeValidator::clauses(const Instruction& in) {
@@ -60,7 +60,7 @@ bool CodeValidator::clauses(const Instruction& in) {
   return true;
 }
 
-// What is caught must be what the label takes: the values of the tag, then the exception itself.
+// The label must take what is caught: the values of the tag, then the exception itself.
 bool CodeValidator::clause_fits(const Instruction& in, const CatchClause& clause) {
   Types params;
   if (!clause.catches_all()) {
@@ -80,12 +80,12 @@ bool CodeValidator::clause_fits(const Instruction& in, const CatchClause& clause
   if (clause.has_ref()) caught.push_back(ValType::kExnRef);
   return fail(in,
               {.code = kBranchTypeMismatch,
-               .message = std::string(kNames[clause.kind]) + " leaves other values than " +
-                          describe_block(*target) + " takes that it branches to",
+               .message = std::string(kNames[clause.kind]) + " branches to " + describe_block(*target) +
+                          " with other values than it takes",
                .found = list_of(caught),
                .expected = list_of(wanted),
                .hint = "Give the block that is branched to the result type " + list_of(caught) +
-                       ": what the tag carries" + (clause.has_ref() ? ", and an exnref behind it." : ".")});
+                       ": what the tag carries" + (clause.has_ref() ? ", and an exnref after it." : ".")});
 }
 
 bool CodeValidator::on_throw(const Instruction& in) {
@@ -117,7 +117,7 @@ bool CodeValidator::on_if(const Instruction& in) {
 bool CodeValidator::else_fits(const Instruction& in) {
   return frame().op == Opcode::kIf ||
          fail(in, {.code = kElseWithoutIf,
-                   .message = "an else stands in " + describe_block(frame()) + ", not in an if"});
+                   .message = "an else is in " + describe_block(frame()) + ", not in an if"});
 }
 
 bool CodeValidator::on_else(const Instruction& in) {
@@ -252,7 +252,7 @@ bool CodeValidator::call_type(const FuncType* type, ValType last, const Instruct
   return type != nullptr && pop_arguments(*type, last, in) && push_all(type->results);
 }
 
-// What a tail call gives back is what its function gives back.
+// A tail call returns what the function returns.
 bool CodeValidator::tail_call_type(const FuncType* type, ValType last, const Instruction& in) {
   if (type == nullptr || !pop_arguments(*type, last, in)) return false;
   const Types results = frames_[0].results;
@@ -283,7 +283,7 @@ bool CodeValidator::on_return_call_indirect(const Instruction& in) {
   return type != nullptr && tail_call_type(type, address_of_table(in.index2), in);
 }
 
-// The type of what call_ref takes.
+// The type of call_ref's reference.
 const FuncType* CodeValidator::referenced_type(const Instruction& in) { return function_type(in, in.index); }
 
 bool CodeValidator::on_call_ref(const Instruction& in) {

@@ -1,4 +1,4 @@
-// What the validator of code reports.
+// The diagnostics of the validator of code.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ std::string name_of_instruction(const Module& module, uint32_t function, const I
   }
 }
 
-// How to turn the operand `found` of `taker` into `expected`, given how many operands lie above it.
+// How to turn the operand `found` of `taker` into `expected`, given how many operands are above it.
 std::string repair_of(ValType found, ValType expected, size_t above, Opcode taker) {
   const std::string instruction(conversion(found, expected));
   if (instruction.empty()) return {};
@@ -119,7 +119,7 @@ bool CodeValidator::fail_branch(const Instruction& in, const Frame& at, bool has
 
 bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
   const Types stack(floor_, static_cast<size_t>(before_ - floor_));
-  // Leftover values are reported as such, when what is on top of them is right or nothing is wanted.
+  // Leftover values are reported as leftover when what is on top of them is right or nothing is wanted.
   top_ = before_;
   if (!holds(at.results))
     return fail_stack(in, at.results, kResultTypeMismatch, describe_block(at) + " must end with");

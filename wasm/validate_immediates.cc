@@ -113,7 +113,7 @@ bool CodeValidator::has_data_count(const Instruction& in) {
                    .message = std::string(info(in.op).text) + " needs a data count section"});
 }
 
-// Constant instructions (3.4.14.2), and of globals only those that have their values by then.
+// Constant instructions (3.4.14.2), with only those globals that have their values by then.
 bool CodeValidator::check_constant(const Instruction& in) {
   switch (in.op) {
     case Opcode::kI32Const:

@@ -91,7 +91,7 @@ bool CodeValidator::on_br_on_null(const Instruction& in) {
   return true;
 }
 
-// The reference goes along, so the label takes it last.
+// The branch carries the reference, so the label takes it last.
 bool CodeValidator::on_br_on_non_null(const Instruction& in) {
   const Frame* const target = label(in, in.index);
   if (target == nullptr) return false;
@@ -164,12 +164,12 @@ bool CodeValidator::on_ref_cast(const Instruction& in) {
   return true;
 }
 
-// What is left of a type where a cast to `target` failed.
+// The type that remains where a cast to `target` failed.
 static ValType type_difference(ValType type, ValType target) {
   return is_nullable(target) ? non_null(type) : type;
 }
 
-// The one way is that of the target type, the other that of what is left: with br_on_cast the first branches.
+// One way has the target type, the other the remaining type: with br_on_cast the first one branches.
 bool CodeValidator::on_br_on_cast(const Instruction& in) {
   const Frame* const target = label(in, in.index);
   if (target == nullptr || !known(in, in.ref_type) || !known(in, in.cast_type)) return false;
@@ -200,7 +200,7 @@ bool CodeValidator::on_br_on_cast(const Instruction& in) {
 
 bool CodeValidator::on_br_on_cast_fail(const Instruction& in) { return on_br_on_cast(in); }
 
-// -- what structs and arrays have in common
+// -- common to structs and arrays
 
 bool CodeValidator::fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found,
                                ValType expected) {

@@ -1,5 +1,5 @@
 // The official test suite, as far as binaries and validation go: every module that the suite calls
-// valid is accepted, every other one refused, and for what it is: malformed or invalid.
+// valid is accepted, every other one refused, and for the right reason: malformed or invalid.
 #include <gtest/gtest.h>
 
 #include <span>

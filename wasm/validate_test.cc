@@ -34,12 +34,12 @@ FunctionInfo info_of(std::string_view text) {
   return info && !info->functions.empty() ? info->functions[0] : FunctionInfo{};
 }
 
-// -- each code once: what is wrong, where, and what the reader is told to do
+// -- each code once: what is wrong, where, and the hint
 
 struct Wrong {
   DiagnosticCode code;
   std::string_view text;
-  std::string_view at;       // what stands at the place in the text
+  std::string_view at;       // the text at the place
   std::string_view message;  // is in the message
   std::string_view found, expected;
   std::string_view hint;  // is in the hint
@@ -83,8 +83,8 @@ const Wrong kWrong[] = {
      "there is no tag 1", "1", "0", ""},
     {kUnknownLabel, "(module (func (try_table (catch_all 1))))", "try_table (catch_all 1)", "", "1", "0", ""},
     {kBranchTypeMismatch, "(module (tag $e (param i64)) (func (try_table (catch_ref $e 0))))",
-     "try_table (catch_ref $e 0)", "catch_ref leaves other values than the function takes", "[i64 exnref]",
-     "[]", "Give the block that is branched to the result type [i64 exnref]"},
+     "try_table (catch_ref $e 0)", "catch_ref branches to the function with other values than it takes",
+     "[i64 exnref]", "[]", "Give the block that is branched to the result type [i64 exnref]"},
     {kTagWithResults, "(module (tag $e (param i32) (result i32)))", "(tag $e (param i32) (result i32))",
      "tag $e has results", "[i32]", "[]", "parameters only"},
     {kSelectNeedsType, "(module (func (drop (select (ref.null func) (ref.null func) (i32.const 1)))))",
@@ -327,7 +327,7 @@ TEST(ValidateMalformed, BodiesAreRefusedWithCodeAndOffset) {
       {"more labels than bytes", {0x41, 0, 0x0E, 0xFF, 0x01, 0, 0x0B}, kLengthOutOfBounds, 5},
       {"no end", {0x01}, kMissingEnd, 1},
       {"a block without end", {0x02, 0x40, 0x0B}, kMissingEnd, 3},
-      {"code behind the end", {0x0B, 0x01, 0x0B}, kTrailingCode, 1},
+      {"code after the end", {0x0B, 0x01, 0x0B}, kTrailingCode, 1},
       {"else without if", {0x02, 0x40, 0x05, 0x0B, 0x0B}, kElseWithoutIf, 2},
       {"else twice", {0x41, 0, 0x04, 0x40, 0x05, 0x05, 0x0B, 0x0B}, kElseWithoutIf, 5},
       {"data.drop without data count", {0xFC, 0x09, 0x00, 0x0B}, kDataCountRequired, 0},
@@ -397,7 +397,7 @@ TEST(Validate, FindsTypesOfLocalsFarBack) {
   EXPECT_NE(verdict(text + " (drop (local.get 2004))))"), "");
 }
 
-// -- what the engine is told
+// -- what the engine learns
 
 TEST(ValidationInfo, TellsTheFrameOfEachFunction) {
   const FunctionInfo info = info_of(

@@ -1,4 +1,4 @@
-// Operands as such, locals, globals and tables (specification, chapters 3.4.3 to 3.4.5).
+// Operands in general, locals, globals and tables (specification, chapters 3.4.3 to 3.4.5).
 #include <algorithm>
 #include <array>
 #include <string>
@@ -13,7 +13,7 @@ using enum DiagnosticCode;
 
 namespace {
 
-// Locals of which the type is looked up directly; see local_type().
+// Locals whose type is looked up directly; see local_type().
 constexpr uint32_t kDirectLocals = 1024;
 
 }  // namespace
@@ -112,7 +112,8 @@ bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
   return true;
 }
 
-// Whether a local has a value by now. One that begins without has one from local.set on to the block's end.
+// Whether a local has a value at this point. One without an initial value has one from local.set to the
+// block's end.
 bool CodeValidator::has_value(const Instruction& in, ValType type) {
   if (!has_unset_locals_ || in.index < param_count_ || is_defaultable(type) || is_set_[in.index]) return true;
   const std::string name = label_of_local(module_, function_, in.index);

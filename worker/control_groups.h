@@ -1,7 +1,7 @@
 // A control group of the service's own that bounds all of its workers together: memory, processes and, if
 // requested, CPU time. It costs a worker nothing, since a process forked in a group belongs to it.
 //
-// The group lies below that of this process, in the hierarchies of version 1, or in that of version 2 if this
+// The group is below that of this process, in the hierarchies of version 1, or in that of version 2 if this
 // process may write there: as root, or in a systemd unit with Delegate=yes. If it cannot be created,
 // missing() says why; then only the limits of each worker apply.
 //

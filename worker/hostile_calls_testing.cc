@@ -109,7 +109,7 @@ int list_a_directory(const Bait& bait) {
   std::array<char, kPage> entries{};
   return call(SYS_getdents64, bait.left_directory, entries.data(), entries.size());
 }
-// In the root that it sees, or wherever it could leave something.
+// In the root that it sees, or in another place that it may be able to write to.
 std::string place(const Bait& bait, const char* name) {
   struct stat status{};
   return stat(bait.directory.c_str(), &status) == 0 ? bait.directory + name : name;

@@ -147,7 +147,7 @@ void sleep_that_nobody_lets_pass(Link& link, uint32_t subject) {
   report(link, subject);
 }
 
-// -- messages that are none
+// -- malformed messages
 
 void message_of_four_gigabytes(Link& link, uint32_t subject) {
   send_raw(link, header(UINT32_MAX, Kind::kDone, subject));

@@ -224,7 +224,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
   }
 }
 
-// -- before the walls stand -----------------------------------------------------------------------
+// -- before the walls are up --------------------------------------------------------------------
 
 Status Worker::open_template(const sandbox::TemplateSpec& spec) {
   for (const auto& [known, opened] : templates_)

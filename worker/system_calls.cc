@@ -1,5 +1,5 @@
 // The system call filters: programs for the kernel's own interpreter (seccomp), which checks each call of the
-// worker before it is made. They are assembled here, since all of it is a list and a few lines: a library
+// worker before it is made. They are assembled here, since they are a list and a few lines: a library
 // would take longer to start than the filter takes to write.
 
 #include <linux/audit.h>

@@ -8,7 +8,7 @@
 //                        the second filter: memory, its socket, and the end
 //
 // Each wall is a row of walls.def. A wall that this machine cannot raise is named in Walls::missing with the
-// reason; the others are raised all the same, and the caller decides.
+// reason; the others are raised anyway, and the caller decides.
 //
 // Threads: for processes with one thread.
 #pragma once

@@ -52,7 +52,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Before the walls stand. Errors: kNotFound when the warm image must be created first; those of
+  // Before the walls are up. Errors: kNotFound when the warm image must be created first; those of
   // Template::open(); kUnavailable when the worker is gone.
   Status open(const sandbox::TemplateSpec& spec);
   // The walls that could not be raised; raises them now if necessary. Runs and sessions raise them by

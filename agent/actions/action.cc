@@ -144,7 +144,7 @@ struct Fence {
   size_t start = 0;  // of the opening line
   size_t end = 0;    // after the closing line
   std::string info;  // lower case, its first word
-  std::string rest;  // what stands after that
+  std::string rest;  // what follows that
   std::string text;
   bool closed = false;
 };

@@ -13,7 +13,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr uint32_t kSayRepeated = 3;   // repetitions of a program with the same end before the model is told
+constexpr uint32_t kSayRepeated = 3;  // repetitions of a program with the same end before a note to the model
 constexpr uint32_t kStopRepeated = 5;  // and before it is stopped
 constexpr uint32_t kMaxNudges = 2;     // replies in a row that neither run nor answer
 constexpr size_t kMaxDigestLines = 40;

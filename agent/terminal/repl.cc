@@ -50,7 +50,7 @@ LineEvent Repl::read_entry(std::string& entry) {
   entry.clear();
   for (std::string line;;) {
     const LineEvent event = in_.read(entry.empty() ? kPrompt : kMorePrompt, line);
-    if (event == LineEvent::kEnd && !entry.empty()) return LineEvent::kLine;  // what stands there, stands
+    if (event == LineEvent::kEnd && !entry.empty()) return LineEvent::kLine;  // the end ends the entry
     if (event != LineEvent::kLine) return event;
     const bool more = line.ends_with('\\');
     if (more) line.pop_back();

@@ -3,7 +3,7 @@
 //   held NAME | escaped NAME | hung NAME
 //
 // `acts --list` prints the names; `acts [NAME=VALUE]… [GROUP]` runs those that begin with GROUP. It is the
-// first process of its sandbox, so it must end everything that an act leaves behind.
+// first process of its sandbox, so it must end everything that an act leaves running.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@ times: dict[str, float] = {}
 
 
 def best(count, act):
-    """The least of so many times."""
+    """The least time of `count` runs."""
     least = float("inf")
     for _ in range(count):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-// A peer of the service: Node's vm behind Node's HTTP server, with as much of its interface as service_load asks for. There is
+// A peer of the service: Node's vm served by Node's HTTP server, with as much of its interface as service_load asks for. There is
 // no wall in it and no limit; it shows what HTTP and a fresh context of V8 cost.
 
 import { createServer } from "node:http";

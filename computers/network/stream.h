@@ -33,7 +33,7 @@ class Stream {
  public:
   virtual ~Stream() = default;
   // Reads at least one byte, and as many as fit. 0 at the end, and when nothing more will come: the program
-  // is gone or silent for too long, or everything is to stop.
+  // is gone or silent for too long, or everything has to stop.
   virtual size_t read(std::span<char> to) = 0;
   // Writes all of it; false when the program does not accept it.
   virtual bool write(std::string_view bytes) = 0;

@@ -6,8 +6,8 @@
 namespace membrane::engine {
 
 uint32_t CatchTable::region_at(uint32_t word) const {
-  const auto behind = std::ranges::upper_bound(boundaries, word, {}, &Boundary::from);
-  return behind == boundaries.begin() ? kNone : std::prev(behind)->region;
+  const auto after = std::ranges::upper_bound(boundaries, word, {}, &Boundary::from);
+  return after == boundaries.begin() ? kNone : std::prev(after)->region;
 }
 
 }  // namespace membrane::engine

@@ -45,11 +45,11 @@ class CompiledModule;
 // Register state of the interpreter: the same values pass from handler to handler. The accumulators are the
 // last integer, f64 and f32 result; each is in its slot as well, so that nothing but the next operations
 // of the same segment needs them.
-using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Run* ex, uint64_t acc,
+using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Run* run, uint64_t acc,
                          double acc64, float acc32);
 
-// The views of one word. Which one holds is said by the operation (translate.cc writes,
-// *_handlers.cc read; the formats stand beside each handler there).
+// The views of one word. The operation says which one applies (translate*.cc write, *_handlers.cc read; each
+// handler's comment has its format).
 struct HeaderWord {
   uint32_t cost, code_offset;
 };
@@ -76,7 +76,7 @@ union Word {
 };
 static_assert(sizeof(Word) == 8);
 
-// Who catches what in a function: its try_tables, by the words of its code.
+// The clauses of a function's try_tables, by the words of its code.
 struct CatchTable {
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Boundary {  // from this word on up to the next boundary
@@ -90,7 +90,7 @@ struct CatchTable {
   struct Clause {
     wasm::CatchClause clause;
     uint32_t landing;  // the header where control goes; kNone: the function returns
-    uint32_t slot;     // of the frame, where what is caught is put
+    uint32_t slot;     // of the frame, where the caught values are put
   };
   std::vector<Boundary> boundaries;  // ascending
   std::vector<Region> regions;
@@ -112,8 +112,8 @@ struct FunctionCode {
   bool uses_vectors = false;  // of vectors: an instruction, a parameter, a result or a local
   uint32_t index = 0;         // in the module
   // How often a run came from compiled code into this function's interpreted code, by a call or a return. Each
-  // time costs as much as many instructions: it is compiled when that has added up (native/runtime.cc). Not exact
-  // where threads share the module.
+  // crossing costs as much as many instructions: the function is compiled when that has added up
+  // (native/runtime.cc). Not exact where threads share the module.
   mutable std::atomic<uint32_t> crossings = 0;
   const CatchTable* catches = nullptr;  // set before `code` is; null when nothing is caught here
   CompiledModule* module = nullptr;

@@ -1,5 +1,5 @@
-// The places in a function's code that are asked about while the code is made again. A place is found without looking at
-// all queries, so that a backtrace of a deep recursion through thousands of calls takes little time.
+// Queries about places in a function's code, answered while the code is made again. A lookup does not go through all
+// queries, so that a backtrace of a deep recursion through thousands of calls takes little time.
 //
 // Threads: belongs to one thread.
 #pragma once
@@ -17,7 +17,7 @@ class CodeQuery {
  public:
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
-  // Those of `items` that ask about a place, which is their member `place`. They must stay where they are.
+  // The items that ask about a place, which is their member `place`. They must stay where they are.
   void look_for(std::span<Item> items, uint32_t Item::* place) {
     items_.clear();
     for (Item& item : items)
@@ -25,7 +25,7 @@ class CodeQuery {
     std::ranges::sort(items_, {}, &Entry::first);
   }
   [[nodiscard]] bool empty() const { return items_.empty(); }
-  // Calls take(item) for all that ask about a place from `first` on up to `end`.
+  // Calls take(item) for each item whose place is in [first, end).
   void each_between(uint32_t first, uint32_t end, auto take) const {
     for (auto at = std::ranges::lower_bound(items_, first, {}, &Entry::first);
          at != items_.end() && at->first < end; ++at)

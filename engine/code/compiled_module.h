@@ -1,6 +1,6 @@
 // A module made ready to run, as the translator, the tiers and instances see it: its functions' code, and its types.
 //
-// It is made by compile_module() (execution/module.h), which knows how code is made; here is what all the rest reads.
+// compile_module() (execution/module.h) makes it; this is the part that the rest of the engine reads.
 //
 // Threads: shared by any number of threads.
 #pragma once
@@ -38,9 +38,9 @@ class CompiledModule {
       make(index);
     return code;
   }
-  // For what calculates an address. Only function() makes what is not there yet.
+  // Only for calculating addresses: function() makes what is not there yet.
   [[nodiscard]] FunctionCode* functions() const { return functions_.get(); }
-  // What `types[index]` is at run time: equal types have equal pointers.
+  // The run-time type of `types[index]`: equal types have equal pointers.
   [[nodiscard]] const wasm::FuncType* canonical_type(uint32_t index) const { return canonical_types_[index]; }
   [[nodiscard]] const wasm::FuncType* const* canonical_types() const { return canonical_types_.data(); }
   [[nodiscard]] RuntimeValType runtime_type(wasm::ValType type) const {
@@ -59,8 +59,8 @@ class CompiledModule {
   [[nodiscard]] virtual size_t native_function_count() const = 0;  // functions that have machine code
   // What its instances that stand alone share (InstanceStart). Made when first asked for.
   [[nodiscard]] virtual LoneFunctions& lone() = 0;
-  // The module's own memory 0 as its data segments leave it, when these are so large that an image pays. Null
-  // otherwise, and for the first instance: it may be the only one.
+  // The module's own memory 0 as its data segments leave it, when these are large enough for an image to pay.
+  // Null otherwise, and for the first instance: it may be the only one.
   [[nodiscard]] virtual std::shared_ptr<const MemoryImage> data_image() = 0;
 
  protected:

@@ -11,7 +11,8 @@ namespace membrane::engine {
 
 inline constexpr uint32_t kCostVersion = 2;
 
-// Without, segments are not charged and nothing ends an endless loop: only for the benchmark of what fuel costs.
+// Without it, segments are not charged and nothing ends an endless loop: only for the benchmark of the cost of
+// fuel.
 #ifdef MEMBRANE_UNMETERED_BENCHMARK
 inline constexpr bool kMetered = false;
 #else
@@ -27,10 +28,10 @@ constexpr uint64_t bulk_table_cost(uint64_t elements) { return elements; }
 constexpr uint64_t allocation_cost(uint64_t bytes) { return bulk_memory_cost(bytes); }
 // memory.grow, when it succeeds: 1 for each KiB.
 constexpr uint64_t memory_grow_cost(uint64_t pages) { return pages * 64; }
-// Entering a function whose locals fill so many slots of 8 bytes, which must be zeroed.
+// Entering a function whose locals fill this many slots of 8 bytes, which must be zeroed.
 constexpr uint32_t zeroing_cost(uint32_t slots) { return slots / 8; }
 
-// throw and throw_ref: 1 for each frame that is left, for each clause that is looked at on the way, and for
+// throw and throw_ref: 1 for each frame that is left, for each clause that is examined on the way, and for
 // each 8 slots that the exception carries.
 constexpr uint64_t throw_cost(uint64_t frames, uint64_t clauses, uint32_t slots) {
   return frames + clauses + slots / 8;

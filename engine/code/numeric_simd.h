@@ -2,10 +2,10 @@
 // chapter 4.3), in the deterministic profile of numeric.h: an operation that makes a NaN makes the
 // canonical one, in each lane.
 //
-// A vector has 128 bits and no shape; an instruction looks at it as lanes of one type. Lane 0 stands
-// in the lowest bytes. The compiler's vector types are used, so that a function is a few instructions
-// of the CPU where it has them, and right wherever it has none. Arithmetic that may wrap is done in
-// unsigned lanes.
+// A vector has 128 bits and no shape; an instruction looks at it as lanes of one type. Lane 0 is
+// in the lowest bytes. The compiler's vector types are used, so that a function is a few vector
+// instructions where the CPU has them, and portable code elsewhere. Arithmetic that may wrap is done
+// in unsigned lanes.
 //
 // Threads: pure functions.
 #pragma once
@@ -168,8 +168,8 @@ template <typename S> MEMBRANE_INLINE V128 shr_s(V128 a, uint32_t count) {
   }
 }
 
-// A sum overflows when its sign is neither operand's; it is then as far as it goes in the first one's
-// direction.
+// A sum overflows when its sign is neither operand's; the result is then the bound in the direction
+// of the first one's sign.
 template <typename S> MEMBRANE_INLINE V128 largest_of_sign(V128 a) {
   using U = std::make_unsigned_t<S>;
   return signs<S>(a) ^ splat(static_cast<U>(std::numeric_limits<S>::max()));
@@ -268,7 +268,7 @@ template <typename F> MEMBRANE_INLINE V128 canonical_nans() {
 template <typename F> MEMBRANE_INLINE V128 canonical(Lanes<F> x) {
   return choose(whole(x == x), whole(x), canonical_nans<F>());
 }
-// By a function of one lane, for what a vector has no instructions for.
+// Lane by lane, for operations without vector instructions.
 template <typename F, typename Function> MEMBRANE_INLINE V128 lane_by_lane(V128 a, Function function) {
   Lanes<F> x = lanes<F>(a);
 #pragma GCC unroll 4

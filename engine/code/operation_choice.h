@@ -58,7 +58,8 @@ constexpr int kCompareAK = 3, kToBranch = 4;       // INTEGER_COMPARE: the branc
 constexpr int kFormA = 1, kFormK = 2, kFormM = 3;  // UNARY, LOAD, STORE
 constexpr int kLaneM = 1;                          // VECTOR_LOAD_LANE, VECTOR_STORE_LANE
 
-// The comparison of integers that is true when `compare` is false, and the one of its operands in the other order.
+// The comparison of integers that is true when `compare` is false, and the same comparison with its operands
+// swapped.
 Operation opposite(Operation compare);
 Operation swapped(Operation compare);
 

@@ -1,4 +1,4 @@
-// Who runs the functions of a module.
+// How the functions of a module run.
 //
 // Threads: pure functions.
 #pragma once

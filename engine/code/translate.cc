@@ -1,4 +1,4 @@
-// The body as a whole, the operand stack, and the instructions that are few lines each.
+// The body as a whole, the operand stack, and the instructions that take a few lines each.
 #include "engine/code/translate.h"
 
 #include "engine/code/fuel.h"
@@ -12,7 +12,7 @@ using wasm::ValType;
 
 namespace {
 
-// Bounds that keep translation linear on hostile code: so many pending locals or unsettled entries are kept.
+// Bounds that keep translation linear on hostile code: the most pending locals and unsettled entries.
 constexpr uint32_t kMaxPendingLocals = 32;
 constexpr size_t kMaxUnsettled = 64;
 

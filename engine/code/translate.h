@@ -1,8 +1,8 @@
 // From a validated function body to internal code (code.h).
 //
-// Deterministic: the same body gives the same words at every call, so that places
-// need not be kept. When a trap or a backtrace needs some, the function is translated
-// again, once, with a Recorder for each word in question.
+// Deterministic: the same body gives the same words at every call, so that no table of places is
+// kept. When a trap or a backtrace needs places, the function is translated again, once, with a
+// Recorder for each word in question.
 //
 // Threads: pure; scratch space is thread-local.
 #pragma once
@@ -16,14 +16,14 @@
 
 namespace membrane::engine {
 
-// A slot that is not written yet, since its value is known otherwise: a constant, or another slot's.
+// A slot that is not written yet, since its value is a constant or in another slot.
 struct PendingSlot {
   uint16_t slot = 0;
   bool is_constant = false;
   uint64_t value = 0;  // the constant, or the other slot
 };
 
-// Where the word of interest came from.
+// The origin of the word of interest.
 struct Recorder {
   uint32_t wanted = UINT32_MAX;              // index of a word: an operation that may trap, or a header
   uint32_t wanted_code_offset = UINT32_MAX;  // or: of segments
@@ -38,7 +38,7 @@ struct Recorder {
 };
 
 // Appends the code of function `index` to `out`. Calls carry the addresses of the module's FunctionCodes;
-// `recorders` are filled in, and may be none; so is `catches`.
+// `recorders`, which may be empty, and `catches` are filled in.
 void translate(CompiledModule& module, uint32_t index, std::vector<Word>& out, std::span<Recorder> recorders,
                CatchTable* catches = nullptr);
 

@@ -28,7 +28,7 @@ uint32_t Translator::emit_test(Entry condition, bool when) {
   return emit_branch(slot, 0);
 }
 
-// The comparison at `compare` is taken back, and made by the branch.
+// The branch replaces the comparison at `compare`, which is removed.
 uint32_t Translator::emit_fused_test(uint32_t compare, bool when) {
   const SlotsWord operands = word(compare + 1).slots;
   const Operation first = compare_form_;
@@ -102,7 +102,7 @@ void Translator::join(Label& label, bool falls_in) {
 
 bool Translator::values_in_place(const Label& label) const {
   uint32_t slot = label.slot_height;
-  if (label.branch_values > 0 && settled_ == stack_.size())  // then they follow each other
+  if (label.branch_values > 0 && settled_ == stack_.size())  // then they are contiguous
     return stack_[stack_.size() - label.branch_values].slot == slot;
   for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); ++i) {
     if (stack_[i].kind != Entry::Kind::kSlot || stack_[i].slot != slot) return false;
@@ -221,7 +221,8 @@ void Translator::branch_table(const Instruction& in) {
   }
 }
 
-// Where a table's branch to a label leads; kNone for the label itself, where the values are in place.
+// The target of a table's branch to a label; kNone for the label itself, when the values are in
+// place.
 uint32_t Translator::write_way(Label& target) {
   if (target.kind != Label::Kind::kFunction && values_in_place(target)) return kNone;
   const uint32_t at = here();
@@ -256,7 +257,7 @@ void Translator::emit_return() {
 
 // -- calls
 
-// Word 1 names where the arguments begin, and word 2 whom to call.
+// Word 1 names where the arguments begin, and word 2 the function.
 void Translator::call(const Instruction& in) {
   const wasm::FuncType& type = module_.type_of_function(in.index);
   const bool is_tail = in.op == Opcode::kReturnCall;

@@ -1,4 +1,4 @@
-// Loads, stores, and what is done to memories and tables in bulk.
+// Loads, stores, and the bulk operations on memories and tables.
 #include <algorithm>
 
 #include "engine/code/translator.h"

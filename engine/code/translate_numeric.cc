@@ -68,9 +68,9 @@ void Translator::integer_compare(const OperationChoice& choice) {
   push_slot();
 }
 
-// Fuses an operation with the one that takes its result, when that was the last one emitted: the product
-// of a sum, the sum of a sum, the rotation in an exclusive or. What the first computed is computed by the
-// second, with the same roundings; the first is taken back.
+// Fuses an operation with the last one emitted, whose result it takes: a product in a sum, a sum in a
+// sum, a rotation in an exclusive or. The second then computes both, with the same roundings, and the
+// first is removed.
 bool Translator::fuse(const OperationChoice& choice, const Entry& a, const Entry& b) {
   const bool subtract = choice.operation == Operation::kF64SubSS;
   Operation fused{};

@@ -135,7 +135,7 @@ void Translator::reference_cast(const Instruction& in) {
   push(value);
 }
 
-// The reference goes along, and is there also where the branch is not taken.
+// The branch carries the reference, which stays on the stack when the branch is not taken.
 void Translator::branch_on_cast(const Instruction& in) {
   Label& target = walk_.target(in.index);
   const bool on_success = in.op == Opcode::kBrOnCast;

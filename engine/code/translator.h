@@ -1,6 +1,6 @@
 // Translates one function body (translate.h): a visitor of the body walk. Values that are on the operand stack are not
 // written to their slots until an operation needs them there; and an operation that takes the result of the one
-// before it is emitted in a form that reads the accumulator, or is made one with it.
+// before it is emitted in a form that reads the accumulator, or is fused with it.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Translator {
   static constexpr uint32_t kNone = UINT32_MAX;
 
  public:
-  // What else the translator knows of an open block.
+  // The translator's part of an open block.
   struct Label : wasm::BlockLabel {
     uint32_t header = kNone;      // kLoop: where branches go
     uint32_t fixups = kNone;      // chain of words whose target is this label's end
@@ -108,7 +108,7 @@ class Translator {
     forget_last();
     return at;
   }
-  // What comes next is not made one with what was emitted last.
+  // The next operation is not fused with the last one.
   void forget_last() {
     last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ =
         kNone;
@@ -311,7 +311,7 @@ class Translator {
     uint64_t stamp = 0;
     uint32_t at = 0;
   };
-  std::vector<Way> ways_;  // of the br_table at hand, by depth: those with its stamp
+  std::vector<Way> ways_;  // of the current br_table, by depth: those with its stamp
   uint64_t way_stamp_ = 0;
 };
 

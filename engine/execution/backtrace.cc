@@ -62,14 +62,15 @@ CodePlace place_of(const FunctionCode& function, const Found& found) {
 
 }  // namespace
 
-FrameWalk::FrameWalk(Run& ex) : m_(Machine::state(ex)), frames_(Machine::frames(ex)), instance_(m_.instance) {
+FrameWalk::FrameWalk(Run& run)
+    : m_(Machine::state(run)), frames_(Machine::frames(run)), instance_(m_.instance) {
   if (m_.where == Where::kNative) {
     depth_ = m_.native->top - m_.native->rsp;
     native_at_ = m_.native->pc;
     fp_ = reinterpret_cast<uint64_t*>(m_.native->registers[native::kFrameRegister]);
     if (native_at_ == m_.native->exit_instance) {  // before a call of the host: the frame is the caller's
       native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_--]);
-      fp_ -= native::BehindCall::frame_advance(native_at_);
+      fp_ -= native::AfterCall::frame_advance(native_at_);
     }
   } else {
     depth_ = m_.top - frames_;
@@ -99,7 +100,7 @@ void FrameWalk::leave() {
     const auto* const back = reinterpret_cast<const void*>(m_.native->top[-depth_]);
     if (back == native::return_to_interpreter()) return leave_record();
     native_at_ = back;
-    fp_ -= native::BehindCall::frame_advance(back);
+    fp_ -= native::AfterCall::frame_advance(back);
     --depth_;
     return;
   }
@@ -121,22 +122,22 @@ void FrameWalk::leave_record() {
   }
   if (at_ == kReturnToNativeStub) {
     native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_]);
-    fp_ -= native::BehindCall::frame_advance(native_at_);
+    fp_ -= native::AfterCall::frame_advance(native_at_);
   }
   --depth_;
 }
 
-std::vector<FrameStop> frame_stops(Run& ex, size_t limit) {
+std::vector<FrameStop> frame_stops(Run& run, size_t limit) {
   std::vector<FrameStop> stops;
-  FrameWalk walk(ex);
+  FrameWalk walk(run);
   for (FrameStop stop{}; stops.size() < limit && walk.next(stop);) stops.push_back(stop);
-  const RunState state = Machine::state(ex).state;
+  const RunState state = Machine::state(run).state;
   if (!stops.empty()) stops[0].is_unpaid = state == RunState::kOutOfFuel || state == RunState::kInterrupted;
   return stops;
 }
 
-// A function's code is made again, watched; once for all its stops, since a recursion through a large
-// function would otherwise be answered by making it as often as it is deep.
+// A function's code is made again once for all its stops: a deep recursion through a large function
+// would otherwise make it once for each frame.
 StopPlaces places_of(std::span<const FrameStop> stops) {
   StopPlaces result;
   result.places.resize(stops.size());

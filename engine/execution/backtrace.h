@@ -1,4 +1,4 @@
-// Where the frames of a run stand.
+// The places of a run's frames.
 //
 // Threads: reads a Run that its thread has stopped.
 #pragma once
@@ -20,14 +20,15 @@ struct FrameStop {
   uint64_t* fp = nullptr;  // its first slot
   size_t depth = 0;        // of its record, or of its return address
   Instance* instance = nullptr;
-  bool is_unpaid = false;  // the run waits at `at` for fuel or its owner: what comes next is its place
+  // The run waits at `at` for fuel or its owner, and has not executed what comes next.
+  bool is_unpaid = false;
 };
 
 // Walks from the innermost frame outwards. A frame's caller is the interpreter's or machine code: the
 // record and the return address of its depth say which (native/state.h).
 class FrameWalk {
  public:
-  explicit FrameWalk(Run& ex);
+  explicit FrameWalk(Run& run);
   bool next(FrameStop& stop);  // false after the outermost
 
  private:
@@ -44,7 +45,7 @@ class FrameWalk {
 };
 
 // The stack of a stopped run, innermost first; at most `limit` frames.
-std::vector<FrameStop> frame_stops(Run& ex, size_t limit);
+std::vector<FrameStop> frame_stops(Run& run, size_t limit);
 
 struct StopPlaces {
   std::vector<CodePlace> places;  // of each stop

@@ -1,4 +1,4 @@
-// Branches that carry values past others which stay behind, when registers are scarce: each tier moves them alike.
+// Branches that carry values past others which stay, when registers are scarce: each tier moves them alike.
 
 #include <gtest/gtest.h>
 
@@ -127,7 +127,7 @@ class Author {
     return pick(conditions);
   }
 
-  // Leaves the values on the stack, or does not go on. `depth` labels are around it, and all take the values.
+  // Leaves the values on the stack, or branches away. `depth` labels are around it, and all take the values.
   std::string branch(size_t depth) {
     const auto label = [&] { return " " + std::to_string(below(depth + 1)); };
     const std::vector<Kind> below_them = some();

@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Exceptions,
                          ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
                          [](const auto& tier) { return std::string(name_of(tier.param)); });
 
-// Compiled frames below the frame that catches and above it, as deep as is asked; many times, with a sum that shows it.
+// Compiled frames below and above the frame that catches, to a given depth; many times, with a sum that shows it.
 constexpr std::string_view kThroughFrames = R"((module
   (tag $e (param i32 i64))
   (func $thrower (param i32) (throw $e (local.get 0) (i64.const 5)))
@@ -205,7 +205,7 @@ TEST_P(Exceptions, OfTheHostsOwnTagsAreCaught) {
   EXPECT_EQ(other.error().kind, LinkError::Kind::kIncompatibleImport);
 }
 
-// What a host function runs by itself is a run of its own: its end is for the host to look at.
+// What a host function runs by itself is a run of its own, whose end the host has to check.
 TEST_P(Exceptions, EndAtTheHostsOwnRun) {
   Store store;
   Instance* self = nullptr;
@@ -294,7 +294,7 @@ TEST_P(Exceptions, ThatAreKeptLeaveLessForTheMemoryToGrow) {
   EXPECT_EQ(run.results().at(1).bits, 1u);
 }
 
-// A recursion through a try_table with many clauses: what is looked at is paid for, and never for nothing.
+// A recursion through a try_table with many clauses: what is examined is paid for, and never without a result.
 std::string many_clauses() {
   std::string text = "(module (tag $a) (tag $b) (func $deep (param i32) (try_table";
   for (int i = 0; i < 2000; ++i) text += " (catch $a 0)";

@@ -27,7 +27,7 @@ uint64_t whole_pages(uint64_t bytes) { return std::max<uint64_t>(4096, (bytes + 
 // The values and the frame records of one Execution. The last ones used by a thread are kept for its
 // next runs: for a tiny program, fresh memory would cost more than the run.
 struct GuestStack {
-  // Memory of the system, of which a page is there from when it is first touched.
+  // Memory from the system, whose pages exist once they are touched.
   struct Pages {
     uint8_t* begin = nullptr;  // null: there is none
     uint64_t bytes;
@@ -42,7 +42,7 @@ struct GuestStack {
     }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
-    // Gives back those after the first `kept` bytes.
+    // Gives the pages after the first `kept` bytes back.
     void keep(uint64_t kept) const {
       if (kept < bytes) madvise(begin + kept, bytes - kept, MADV_DONTNEED);
     }
@@ -93,15 +93,15 @@ std::string signature_of(const std::vector<wasm::ValType>& types) {
   return out + "]";
 }
 
-// A reference may be given where a more general one is wanted. What refers to a defined type comes from no
-// embedder but as null.
+// A reference may be given for a parameter of a more general type. An embedder has no reference to a
+// defined type except null.
 bool argument_fits(const FunctionInstance& function, const Value& given, wasm::ValType wanted) {
   if (!wasm::is_ref(given.type) || !wasm::is_ref(wanted)) return given.type == wanted;
   if (given.bits == 0) return wasm::is_nullable(wanted);
   if (wasm::is_indexed(wanted) || wasm::is_indexed(given.type)) return false;
   const wasm::ValType type = wasm::nullable(given.type), wider = wasm::nullable(wanted);
   if (!wasm::abstract_matches(type, wider)) return false;
-  // It is looked at: what refers to an object may have outlived it.
+  // It is checked: a reference may have outlived its object.
   const bool is_extern = wider == wasm::ValType::kExternRef;
   if (!is_extern && !wasm::abstract_matches(wider, wasm::ValType::kAnyRef)) return true;
   const uint64_t any = is_extern ? any_of_extern(given.bits) : given.bits;
@@ -153,7 +153,7 @@ Status Execution::start(FunctionInstance* function, std::span<const Value> argum
   return {};
 }
 
-// Everything of a call but its arguments.
+// Prepares everything of a call except its arguments.
 Status Execution::prepare(FunctionInstance* function) {
   if (!stack_) stack_ = take_stack(limits_);
   if (!stack_->usable()) {
@@ -286,7 +286,7 @@ void Execution::show_roots(Tracer& tracer, std::unique_ptr<RootCache>& cache) {
                    });
 }
 
-// Gives back what the trap's segment was paid for and did not execute, and notes the places.
+// Refunds the instructions of the trap's segment that were not executed, and notes the places.
 void Execution::fill_trap() {
   trap_.kind = machine_.trap_kind;
   trap_.message = machine_.trap_message.empty() ? std::string(text_of(trap_.kind)) : machine_.trap_message;

@@ -23,13 +23,13 @@ class Execution final : public Run {
   // Prepares a call. Errors: kInvalidArgument when the arguments do not match the function's type; kExhausted when
   // there is no memory for the stack.
   Status start(FunctionInstance* function, std::span<const Value> arguments);
-  // All of start() but the arguments: for a run whose frames come from a snapshot.
+  // start() without arguments: for a run whose frames come from a snapshot.
   Status prepare(FunctionInstance* function);
-  // Runs until something of RunState happens.
+  // Runs until the run ends, traps or pauses (RunState).
   RunState resume();
 
   [[nodiscard]] const Trap& trap() const { return trap_; }
-  // Where it stands, innermost first; for pauses.
+  // The places of its frames, innermost first; for pauses.
   [[nodiscard]] std::vector<CodePlace> backtrace();
 
  private:
@@ -45,7 +45,8 @@ class Execution final : public Run {
   std::unique_ptr<GuestStack> stack_;
 };
 
-// Gives the system back what the last calls of this thread used of a large stack: for when no more are to come soon.
+// Returns to the system what the last calls of this thread used of a large stack, for when no calls are expected
+// soon.
 void trim_kept_stack();
 
 }  // namespace membrane::engine

@@ -69,7 +69,7 @@ TEST(Fuel, ARunThatPausesAfterEveryUnitEndsLikeOneThatNeverDoes) {
   EXPECT_TRUE(std::ranges::equal((*stepped)->memory()->bytes(), (*whole)->memory()->bytes()));
 }
 
-// Where each frame stands at each pause of a run that is given one unit at a time.
+// Where each frame is at each pause of a run that is given one unit at a time.
 std::vector<std::vector<std::pair<uint32_t, uint32_t>>> places_of_pauses(Tier tier) {
   const auto instance = instantiate(kBusy, {}, {}, tier);
   Execution run;

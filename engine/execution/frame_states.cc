@@ -26,16 +26,16 @@ std::vector<ValType> locals_of(const wasm::Module& module, uint32_t index) {
 }
 
 // The types of a frame's slots: locals, then operands.
-std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing) {
+std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& stack) {
   std::vector<ValType> types = locals_of(module, function);
-  types.insert(types.end(), standing.operands.begin(), standing.operands.end());
+  types.insert(types.end(), stack.operands.begin(), stack.operands.end());
   return types;
 }
 
-const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing) {
-  if (standing.before == wasm::Opcode::kCall) return &module.type_of_function(standing.before_index);
-  if (standing.before == wasm::Opcode::kCallIndirect || standing.before == wasm::Opcode::kCallRef)
-    return &module.types[standing.before_index];
+const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& stack) {
+  if (stack.before == wasm::Opcode::kCall) return &module.type_of_function(stack.before_index);
+  if (stack.before == wasm::Opcode::kCallIndirect || stack.before == wasm::Opcode::kCallRef)
+    return &module.types[stack.before_index];
   return nullptr;
 }
 
@@ -59,23 +59,23 @@ void FramePlaces::find(uint64_t most_operands) {
 
 const wasm::Standing* FramePlaces::at(uint32_t function, uint32_t code_offset, bool waits) const {
   const Place& place = places_.at({function, code_offset, waits});
-  return place.found ? &place.standing : nullptr;
+  return place.found ? &place.stack : nullptr;
 }
 
-bool FramePlaces::note(Place& place, bool waits, const wasm::Standing& standing) {
-  size_t count = standing.operands.size();
+bool FramePlaces::note(Place& place, bool waits, const wasm::Standing& stack) {
+  size_t count = stack.operands.size();
   if (waits) {
-    const wasm::FuncType* const callee = callee_type(module_, standing);
+    const wasm::FuncType* const callee = callee_type(module_, stack);
     if (callee == nullptr || callee->results.size() > count) return true;
     count -= callee->results.size();
   }
   if (count > left_) return false;
   left_ -= count;
-  const auto end = standing.operands.begin() + static_cast<ptrdiff_t>(count);
+  const auto end = stack.operands.begin() + static_cast<ptrdiff_t>(count);
   // Below a block in code that cannot be reached, a value may be of any type.
   const auto is_any = [](ValType type) { return type == ValType::kBottom || type == ValType::kBottomRef; };
-  if (std::find_if(standing.operands.begin(), end, is_any) != end) return true;
-  place.standing = {{standing.operands.begin(), end}, standing.before, standing.before_index};
+  if (std::find_if(stack.operands.begin(), end, is_any) != end) return true;
+  place.stack = {{stack.operands.begin(), end}, stack.before, stack.before_index};
   place.found = true;
   return true;
 }
@@ -97,7 +97,7 @@ std::vector<uint64_t> FrameState::slots(uint32_t count) const {
 namespace {
 
 uint64_t canonical_bits(uint64_t bits, bool is_f32) {
-  if (is_f32) {  // and what may stand above it in a vector
+  if (is_f32) {  // and what may be above it in a vector
     const auto lane = [](auto narrow) {
       return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : static_cast<uint32_t>(narrow);
     };
@@ -106,7 +106,7 @@ uint64_t canonical_bits(uint64_t bits, bool is_f32) {
   return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
 }
 
-// False for a frame that stands at a stub, after which there is no place in its function.
+// False for a frame at a stub, after which there is no place in its function.
 bool is_begun(const FrameStop& stop) {
   return stop.function->code.load(std::memory_order_acquire) != nullptr && stop.at != kTranslateStub &&
          stop.at != kNativeStub && stop.at != kTailHostStub;
@@ -115,12 +115,12 @@ bool is_begun(const FrameStop& stop) {
 }  // namespace
 
 struct KnownFrames::Parts {
-  // Beyond so many places, or values in their frames, all are forgotten.
+  // Beyond this many places, or values in their frames, all are forgotten.
   static constexpr size_t kMostPlaces = 1 << 15, kMostValues = 1 << 21;
 
   std::map<Remade<Recorder>::Key, Recorder> interpreted;
   std::map<Remade<native::Watch>::Key, native::Watch> compiled;
-  // Function, offset in its code, whether the frame waits; nothing where no frame can stand.
+  // Function, offset in its code, whether the frame waits; nothing where there can be no frame.
   using Place = std::tuple<const FunctionCode*, uint32_t, bool>;
   std::map<Place, std::optional<std::vector<ValType>>> types;
   size_t values = 0;
@@ -137,13 +137,13 @@ struct KnownFrames::Parts {
 KnownFrames::KnownFrames() : parts_(std::make_unique<Parts>()) {}
 KnownFrames::~KnownFrames() = default;
 
-// What is to be known of stops, innermost first, to say where they stand.
+// What is needed about stops, innermost first, to find where the values of their frames are.
 struct RemadeStops {
   static constexpr uint32_t kLeft = UINT32_MAX;  // before a tail call: no place comes after it
 
   KnownFrames::Parts& known;
   std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by; or kLeft
-  bool at_call;                  // the innermost stands in front of a call of the host
+  bool at_call;                  // the innermost frame is before a call of the host
 
   RemadeStops(std::span<const FrameStop> stops, bool before_call, KnownFrames& frames)
       : known(*frames.parts_), at_call(before_call) {
@@ -187,7 +187,7 @@ struct RemadeStops {
 
 namespace {
 
-FrameState stand_interpreted(const FrameStop& stop, const RemadeStops& known, uint32_t word) {
+FrameState interpreted_state(const FrameStop& stop, const RemadeStops& known, uint32_t word) {
   FrameState s;
   s.function = stop.function;
   s.fp = stop.fp;
@@ -198,8 +198,8 @@ FrameState stand_interpreted(const FrameStop& stop, const RemadeStops& known, ui
   return s;
 }
 
-// `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands after one, ends there.
-FrameState stand_compiled(const FrameStop& stop, const RemadeStops& known, uint32_t pc,
+// `callee_fp`: where the frame above it begins. A frame that waits for a call, or has just returned from one, ends there.
+FrameState compiled_state(const FrameStop& stop, const RemadeStops& known, uint32_t pc,
                           const uint64_t* callee_fp, const native::NativeState& n) {
   FrameState s;
   s.function = stop.function;
@@ -230,18 +230,18 @@ std::vector<FrameState> frame_states(Run& run, KnownFrames& frames) {
   const MachineState& m = Machine::state(run);
   const std::vector<FrameStop> stops = frame_stops(run, SIZE_MAX);
   const RemadeStops known(stops, m.at_call, frames);
-  std::vector<FrameState> stands;
+  std::vector<FrameState> states;
   for (size_t i = 0; i < stops.size(); ++i) {
     if (stops[i].native_at == nullptr) {
-      stands.push_back(stand_interpreted(stops[i], known, known.places[i]));
+      states.push_back(interpreted_state(stops[i], known, known.places[i]));
       continue;
     }
     const uint64_t* const above =
-        i != 0 ? stands.back().fp
+        i != 0 ? states.back().fp
                : reinterpret_cast<const uint64_t*>(m.native->registers[native::kFrameRegister]);
-    stands.push_back(stand_compiled(stops[i], known, known.places[i], above, *m.native));
+    states.push_back(compiled_state(stops[i], known, known.places[i], above, *m.native));
   }
-  return stands;
+  return states;
 }
 
 std::vector<FrameState> frame_states(Run& run) {
@@ -270,25 +270,25 @@ const uint64_t* tail_call_arguments(Run& run) {
 namespace {
 
 // The types at those places of frames that are not known yet; each function's body is walked once.
-void find_types(auto& known, const std::vector<FrameState>& stands, const auto& place_of) {
+void find_types(auto& known, const std::vector<FrameState>& states, const auto& place_of) {
   std::unordered_map<const CompiledModule*, FramePlaces> places;
-  const auto is_new = [&](size_t i) { return !stands[i].is_left && !known.types.contains(place_of(i)); };
-  for (size_t i = 0; i < stands.size(); ++i) {
+  const auto is_new = [&](size_t i) { return !states[i].is_left && !known.types.contains(place_of(i)); };
+  for (size_t i = 0; i < states.size(); ++i) {
     if (!is_new(i)) continue;
-    const CompiledModule* const module = stands[i].function->module;
+    const CompiledModule* const module = states[i].function->module;
     const auto& [function, offset, waits] = place_of(i);
     places.try_emplace(module, module->module()).first->second.add(function->index, offset, waits);
   }
   for (auto& [module, found] : places) found.find(UINT64_MAX);
-  for (size_t i = 0; i < stands.size(); ++i) {
+  for (size_t i = 0; i < states.size(); ++i) {
     if (!is_new(i)) continue;
-    const CompiledModule* const module = stands[i].function->module;
+    const CompiledModule* const module = states[i].function->module;
     const auto place = place_of(i);
     const auto& [function, offset, waits] = place;
-    const wasm::Standing* const standing = places.at(module).at(function->index, offset, waits);
+    const wasm::Standing* const stack = places.at(module).at(function->index, offset, waits);
     auto& types = known.types[place];
-    if (standing == nullptr) continue;
-    types = types_of(module->module(), function->index, *standing);
+    if (stack == nullptr) continue;
+    types = types_of(module->module(), function->index, *stack);
     known.values += types->size();
   }
 }
@@ -298,12 +298,12 @@ void find_types(auto& known, const std::vector<FrameState>& stands, const auto& 
 void each_frame_value(Run& run, KnownFrames& frames,
                       const std::function<void(const CompiledModule&, ValType, uint64_t)>& visit) {
   KnownFrames::Parts& known = *frames.parts_;
-  const std::vector<FrameState> stands = frame_states(run, frames);
+  const std::vector<FrameState> states = frame_states(run, frames);
   const FunctionInstance* const host = awaited_host(run);
   const auto place_of = [&](size_t i) -> KnownFrames::Parts::Place {
-    return {stands[i].function, stands[i].code_offset, i != 0 || host != nullptr};
+    return {states[i].function, states[i].code_offset, i != 0 || host != nullptr};
   };
-  find_types(known, stands, place_of);
+  find_types(known, states, place_of);
   const auto show = [&](const CompiledModule& module, const std::vector<ValType>& types,
                         const uint64_t* slot) {
     for (const ValType type : types) {
@@ -311,21 +311,21 @@ void each_frame_value(Run& run, KnownFrames& frames,
       slot += wasm::slots_of(type);
     }
   };
-  for (size_t i = 0; i < stands.size(); ++i) {
-    // A frame that ends in a call has no place to stand at, and nothing that it uses again.
-    if (stands[i].is_left) continue;
+  for (size_t i = 0; i < states.size(); ++i) {
+    // A frame that ends in a tail call has no place any more, and nothing that it uses again.
+    if (states[i].is_left) continue;
     if (const auto& types = known.types.at(place_of(i)))
-      show(*stands[i].function->module, *types, stands[i].slots(wasm::slots_of(*types)).data());
+      show(*states[i].function->module, *types, states[i].slots(wasm::slots_of(*types)).data());
   }
   // The arguments of the host's function are above the operands; its types name no defined ones.
   const MachineState& m = Machine::state(run);
   if (m.tail_host != nullptr)
-    return show(*stands[0].function->module, m.tail_host->type->params, m.tail_arguments);
-  if (host == nullptr || stands.empty()) return;
-  const CompiledModule& module = *stands[0].function->module;
+    return show(*states[0].function->module, m.tail_host->type->params, m.tail_arguments);
+  if (host == nullptr || states.empty()) return;
+  const CompiledModule& module = *states[0].function->module;
   if (m.at_call) return show(module, host->type->params, m.fp + m.ip[1].slots.a);
   if (const auto& types = known.types.at(place_of(0)))
-    show(module, host->type->params, stands[0].fp + wasm::slots_of(*types));
+    show(module, host->type->params, states[0].fp + wasm::slots_of(*types));
 }
 
 }  // namespace membrane::engine

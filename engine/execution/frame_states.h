@@ -24,15 +24,15 @@
 
 namespace membrane::engine {
 
-inline constexpr uint32_t kWordsOfCall = 3;  // a call's header stands after it
+inline constexpr uint32_t kWordsOfCall = 3;  // a call is followed by a header
 
 // The types of a frame's slots: locals, then operands.
 std::vector<wasm::ValType> locals_of(const wasm::Module& module, uint32_t function);
 std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t function,
-                                    const wasm::Standing& standing);
+                                    const wasm::Standing& stack);
 
-// What a call in front of a place calls; null when it is no call.
-const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing);
+// The type of the function that the instruction before a place calls; null when it is not a call.
+const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& stack);
 
 // The places of frames, with the operands that they have there. A frame that waits for a call holds neither the
 // call's arguments nor its results. Each place is kept once, however deep a recursion is, and looked for once.
@@ -44,18 +44,19 @@ class FramePlaces {
     places_.try_emplace({function, code_offset, waits});
   }
   [[nodiscard]] size_t size() const { return places_.size(); }
-  // Stops when the places that are looked for have more operands than `most_operands`, all together.
+  // Looks for the places that were added. Stops when they have more than `most_operands` operands
+  // together.
   void find(uint64_t most_operands);
-  // Null when a frame cannot stand there.
+  // Null when no frame can be there.
   [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const;
 
  private:
   using Key = std::tuple<uint32_t, uint32_t, bool>;  // function, offset in its code, whether the frame waits
   struct Place {
-    wasm::Standing standing;
+    wasm::Standing stack;
     bool looked_for = false, found = false;
   };
-  bool note(Place& place, bool waits, const wasm::Standing& standing);
+  bool note(Place& place, bool waits, const wasm::Standing& stack);
 
   const wasm::Module& module_;
   std::map<Key, Place> places_;
@@ -69,7 +70,7 @@ class Remade {
   using Key = std::pair<const FunctionCode*, uint32_t>;
 
   void add(const FunctionCode* function, uint32_t place) { keys_.emplace_back(function, place); }
-  // `want` prepares what is to be found at a place; `make` fills in all of one function.
+  // `want` prepares the search at a place; `make` fills in all places of one function.
   template <typename Want, typename Make>
   void find(Want want, Make make) {
     std::ranges::sort(keys_);
@@ -107,7 +108,7 @@ struct FrameState {
   std::vector<PendingSlot> pending;  // values that are not in their slots
   std::vector<std::pair<uint16_t, uint64_t>> in_registers;
 
-  // The values of so many slots from the frame's beginning.
+  // The values of the frame's first `count` slots.
   [[nodiscard]] std::vector<uint64_t> slots(uint32_t count) const;
 };
 
@@ -115,17 +116,17 @@ class KnownFrames;
 
 // Of a run that is paused, or that allocates; innermost first.
 std::vector<FrameState> frame_states(Run& run);
-// The same, with what `known` has of the places: so all but the first time is cheap.
+// The same, with the places in `known`: so every time but the first is cheap.
 std::vector<FrameState> frame_states(Run& run, KnownFrames& known);
-// The function of the host that is to be called first; null when the run stands elsewhere.
+// The function of the host that the run calls next; null when it is elsewhere.
 const FunctionInstance* awaited_host(Run& run);
 // Whether the innermost frame ends in that call.
 bool awaits_tail_call(Run& run);
 // Where the arguments of such a call are.
 const uint64_t* tail_call_arguments(Run& run);
 
-// What making code again and walking bodies has found of frames: a run that allocates in a loop stands at the same
-// places each time. So a collection costs what the frames are, and not what their functions are.
+// What was found out about frames by making code again and walking bodies, kept since a run that allocates in a loop
+// is at the same places each time. So a collection costs as much as the frames, and not as their functions.
 //
 // Ownership: of the caller that asks again and again; FunctionCodes must outlive it. Threads: one.
 class KnownFrames final : public RootCache {

@@ -50,10 +50,10 @@ class RunnableModule final : public CompiledModule {
   bool set_frame(uint32_t index, native::FrameSlots frame);
   void make(uint32_t index) override;
 
-  // Of a restored module, whose functions are made when they are looked at.
+  // Of a restored module, whose functions are made when they are first needed.
   MappedVector<native::FrameSlots> known_frames_;
   const native::ModuleCode* known_code_ = nullptr;
-  std::mutex make_mutex_;     // guards the making of functions; nobody locks another within
+  std::mutex make_mutex_;     // guards the making of functions; no other is locked while it is held
   mutable std::mutex mutex_;  // guards code_, catches_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
   std::vector<std::unique_ptr<CatchTable>> catches_;
@@ -61,7 +61,7 @@ class RunnableModule final : public CompiledModule {
   std::once_flag lone_once_;
   std::unique_ptr<LoneFunctions> lone_;
   std::shared_ptr<const MemoryImage> data_image_;  // guarded by mutex_, as is the next
-  uint32_t instances_ = 0;  // 2: there were so many or more, and data_image_ is what it will be
+  uint32_t instances_ = 0;                         // 2: there were two or more, and data_image_ is final
 };
 
 std::optional<Diagnostic> RunnableModule::prepare(std::string_view text, const native::CodeCache* cache) {
@@ -143,7 +143,7 @@ native::FrameSlots RunnableModule::frame_of(uint32_t index, const wasm::Function
           .uses_vectors = info.uses_simd};
 }
 
-// Everything but where it is entered. The frame of an imported function is empty.
+// Fills in everything but the entry. The frame of an imported function is empty.
 FunctionCode& RunnableModule::fill(uint32_t index, native::FrameSlots frame) {
   const wasm::FuncType& type = module_.type_of_function(index);
   FunctionCode& code = functions_[index];
@@ -165,7 +165,7 @@ bool RunnableModule::set_frame(uint32_t index, native::FrameSlots frame) {
   return code.frame_slots <= kMaxFrameSlots;
 }
 
-// Of a module that is being validated, what is not known yet stays so.
+// While the module is being validated, what is not known yet stays unknown.
 void RunnableModule::make(uint32_t index) {
   if (known_frames_.empty()) return;
   const std::lock_guard lock(make_mutex_);

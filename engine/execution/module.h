@@ -1,4 +1,4 @@
-// Making modules ready to run: validation, and code by the tier that is asked for.
+// Making modules ready to run: validation, and code for the requested tier.
 //
 // Threads: pure, but for the process's arena of code.
 #pragma once
@@ -23,14 +23,13 @@ struct ModuleImage;
 // Validates, and prepares what all instances share. Functions become code at their first call,
 // or all at once for Tier::kCompiler, where this machine and module allow it. With a cache of code also
 // for Tier::kAuto: it is made once.
-// `text` is what it was parsed from, when it was, and gives diagnostics their lines.
+// `text`: the source, if the module was parsed from text, for the lines of diagnostics.
 std::expected<std::shared_ptr<CompiledModule>, Diagnostic> compile_module(
     wasm::Module module, std::string_view text = {}, Tier tier = Tier::kAuto,
     const native::CodeCache* cache = nullptr);
 
-// A module that compile_module() has made before, with the frames of the functions that it defines and the code that
-// was made of them, which may be none: as valid as it was then. It is believed. A function takes no time before it is
-// first looked at.
+// A module that compile_module() has made before, with the frames of the functions that it defines, and their code,
+// if any. It is trusted to be valid. A function takes no time before it is first used.
 std::shared_ptr<CompiledModule> restore_module(wasm::Module module, MappedVector<native::FrameSlots> frames,
                                                native::ModuleImage code, Tier tier);
 

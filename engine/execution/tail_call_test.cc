@@ -122,7 +122,7 @@ TEST_P(TailCall, InstancesThatEndInEachOtherNeedOneCrossing) {
   }
 }
 
-TEST_P(TailCall, ATrapBehindACrossingHasItsCallersOnly) {
+TEST_P(TailCall, ATrapAfterACrossingHasItsCallersOnly) {
   PingPong both(GetParam(), GetParam());
   Execution run;
   run_to_end(run, both.ping->find_function("ping"), {Value::i32(200'002)});
@@ -201,7 +201,7 @@ TEST_P(TailCall, AFrameThatDoesNotFitTrapsAtTheCall) {
 }
 
 // Code is made again to find a place in it: then the callee, which comes later, is known, as it was not before.
-TEST_P(TailCall, WhatStandsBehindOneToALaterFunctionHasItsPlace) {
+TEST_P(TailCall, TheCodeAfterOneToALaterFunctionHasItsPlace) {
   const std::string text = R"((module
     (func $run (export "run") (param i32 i32) (result i32)
       (if (local.get 0) (then (return_call $later (local.get 1))))

@@ -11,7 +11,7 @@
 namespace membrane::engine {
 namespace {
 
-constexpr uint64_t kPollPrice = 1u << 20;  // how much is looked at from one poll to the next
+constexpr uint64_t kPollPrice = 1u << 20;  // how much is searched from one poll to the next
 
 // Looks through one function's clauses, from the innermost try_table outwards.
 const CatchTable::Clause* find_clause(const CatchTable& table, uint32_t word, const Instance& instance,
@@ -29,14 +29,14 @@ const CatchTable::Clause* find_clause(const CatchTable& table, uint32_t word, co
 
 }  // namespace
 
-CatchSearch find_catch(Run& ex, uint64_t most_fuel) {
-  Throwing& throwing = Machine::state(ex).throwing;
-  const ExecutionLimits& limits = Machine::limits(ex);
+CatchSearch find_catch(Run& run, uint64_t most_fuel) {
+  Throwing& throwing = Machine::state(run).throwing;
+  const ExecutionLimits& limits = Machine::limits(run);
   CatchSearch found;
-  // Each search of one throw goes further than the last before it asks again.
+  // Each search for the same throw goes further than the last before it polls again.
   uint64_t frames = 0, clauses = 0, next_poll = throwing.looked_at + kPollPrice;
   const auto price = [&] { return throw_cost(frames, clauses, throwing.tag->slots); };
-  FrameWalk walk(ex);
+  FrameWalk walk(run);
   for (FrameStop stop{}; price() <= most_fuel && walk.next(stop); ++frames) {
     found.is_compiled = stop.native_at != nullptr;
     if (found.is_compiled) {
@@ -45,7 +45,7 @@ CatchSearch find_catch(Run& ex, uint64_t most_fuel) {
       if (table != nullptr)
         found.clause = find_clause(*table, at->pc - 1, *stop.instance, throwing.tag, clauses);
     } else if (const CatchTable* const table = stop.function->catches; table != nullptr) {
-      // A frame that called resumes after the call; the innermost stands at what throws.
+      // A frame that called resumes after the call; the innermost is at the instruction that throws.
       const auto at = static_cast<uint32_t>(stop.at - stop.function->code.load(std::memory_order_acquire));
       found.clause = find_clause(*table, frames == 0 ? at : at - 1, *stop.instance, throwing.tag, clauses);
     }
@@ -73,9 +73,9 @@ static Word return_word() {
   return w;
 }
 
-Caught enter_catch(Run& ex, const CatchSearch& found) {
+Caught enter_catch(Run& run, const CatchSearch& found) {
   static const Word kReturns[3] = {Word{}, return_word(), Word{}};
-  MachineState& m = Machine::state(ex);
+  MachineState& m = Machine::state(run);
   Throwing& throwing = m.throwing;
   const CatchTable::Clause& c = *found.clause;
   if (c.clause.has_ref() && throwing.reference == 0 &&
@@ -89,10 +89,10 @@ Caught enter_catch(Run& ex, const CatchSearch& found) {
   }
   if (c.clause.has_ref()) *to = throwing.reference;
   if (found.is_compiled) {
-    native::resume_at(ex, *found.function, c.landing, found.fp, found.depth);
+    native::resume_at(run, *found.function, c.landing, found.fp, found.depth);
     return Caught::kCompiled;
   }
-  m.top = Machine::frames(ex) + found.depth;
+  m.top = Machine::frames(run) + found.depth;
   m.fp = found.fp;
   m.ip = c.landing == CatchTable::kNone ? kReturns
                                         : found.function->code.load(std::memory_order_acquire) + c.landing;

@@ -1,5 +1,5 @@
-// Arbitrary bytes as what an instance has changed since its image, for a module that has all that can change: refused, or
-// instantiated, called in each tier, and written again into what is read. No crash, no hang, no leak.
+// Arbitrary bytes as the changes of an instance since its image, for a module that has everything that can change:
+// refused, or instantiated, called in each tier, and written again into what is read. No crash, no hang, no leak.
 
 #include <cstdio>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 // for null.
 //
 // Of references in an instance that stands alone (InstanceStart): its own functions are the module's, and the imports,
-// which are others in each Store, are listed beside: where they stand, and which they are.
+// which are others in each Store, are in a list of their own: where they are, and which they are.
 //
 // Threads: pure functions.
 #pragma once
@@ -21,8 +21,8 @@ namespace membrane::engine {
 Result<std::vector<uint32_t>> function_numbers(std::span<const uint64_t> references, CompiledModule& module,
                                                std::span<const std::pair<size_t, uint32_t>> imports);
 
-// What is an import stays 0, and is added to `imports`. A number that is no function's makes `ok` false; its type is for
-// the caller to look at.
+// The number of an import stays 0, and the import is added to `imports`. A number that is not a function's makes `ok`
+// false; the caller checks the type.
 std::vector<uint64_t> function_references(std::span<const uint32_t> numbers, CompiledModule& module,
                                           std::vector<std::pair<size_t, uint32_t>>& imports, bool& ok);
 

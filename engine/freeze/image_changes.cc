@@ -14,7 +14,7 @@ namespace membrane::engine {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-// Bytes that are alike between two that differ are written, too, when they are fewer: another run costs as much.
+// A gap of equal bytes is written, too, when it is shorter than this: another run costs as much.
 constexpr size_t kLeastGap = 4;
 constexpr std::array<uint8_t, kPage> kZeros{};
 
@@ -23,7 +23,7 @@ std::unexpected<Error> damaged(std::string what) {
               "Keep the session again.");
 }
 
-// Runs of bytes that are other than they were.
+// Runs of bytes that have changed.
 class Runs {
  public:
   void compare(uint64_t at, const uint8_t* now, const uint8_t* before) {
@@ -80,7 +80,7 @@ void Runs::write(std::vector<uint8_t>& out) const {
   out.insert(out.end(), content_.begin(), content_.end());
 }
 
-// What stands at indices, ascending; each with a number.
+// The values at ascending indices; each with a number.
 template <typename Number>
 class Places {
  public:
@@ -101,7 +101,7 @@ class Reader : public NumberReader {
  public:
   using NumberReader::NumberReader;
 
-  // Calls take(index) for each of ascending indices, to read what stands there. An index that is not below `end` fails.
+  // Calls take(index) for each of the ascending indices, to read the value. An index that is not below `end` fails.
   void places(uint64_t end, auto take) {
     const auto count = number<uint32_t>();
     uint64_t least = 0;
@@ -124,7 +124,7 @@ struct ImageChanges {
    public:
     explicit Pages(const Image::MemoryState& memory) : memory_(memory) {}
 
-    // At a page that is not below the one before; until the next call.
+    // The content of a page, valid until the next call. Pages must ascend.
     const uint8_t* at(uint64_t page) {
       const auto& changes = memory_.changes;
       while (next_ < changes.size() && end_of(changes[next_]) <= page) content_at_ += changes[next_++].second;
@@ -279,12 +279,12 @@ struct ImageChanges {
       offset += gap + bytes;
       left -= bytes;
     }
-    if (left != 0) return damaged("a part of a memory stands nowhere");
+    if (left != 0) return damaged("a part of a memory has no place");
     memory.content.assign(content.begin(), content.end());
     return {};
   }
 
-  // Code does not look again at what its types promise, so a function must be of the type.
+  // Code relies on types without checks, so a function must have the type.
   static bool may_hold(const wasm::Module& module, wasm::TypeRelations& relations, wasm::ValType type,
                        uint64_t number) {
     if (number == 0) return wasm::is_nullable(type);
@@ -320,7 +320,7 @@ struct ImageChanges {
     table.elements.resize(size);
     if (places.empty()) return;
     std::vector<std::pair<size_t, uint32_t>> imports;
-    bool are_functions = true;  // they were looked at
+    bool are_functions = true;  // they were checked
     const std::vector<uint64_t> references = function_references(numbers, module, imports, are_functions);
     const std::span<uint64_t> elements = table.elements.writable();
     for (size_t i = 0; i < places.size(); ++i) elements[places[i]] = references[i];

@@ -1,6 +1,6 @@
-// What an instance has changed since the image that it began with, as bytes: of its memories only the bytes that differ,
-// wherever they are; of its tables, globals and segments those that do. Back, they are an image that differs from that
-// one in as much, and whose instances touch no other pages.
+// What an instance has changed since the image that it began with, as bytes: of its memories only the bytes that differ;
+// of its tables, globals and segments those that do. Read back, they are an image that differs from the first one in the
+// same places, and whose instances touch no other pages.
 //
 //   auto kept = write_changes(**InstanceImage::capture(instance, Keep::kChanges), *began_with);
 //   auto image = read_changes(*kept, *began_with, limits);    // maybe in another process
@@ -26,7 +26,7 @@
 namespace membrane::engine {
 
 // `of` is whole, and both are of the same CompiledModule. Errors: kUnsupported for references that are no functions of
-// the module; kInvalidArgument for images that have nothing to do with each other.
+// the module; kInvalidArgument for images of different modules.
 Result<std::vector<uint8_t>> write_changes(const InstanceImage& image, const InstanceImage& of);
 
 // `of` is the image that the bytes were made from, or one with the same identity. Errors: kInvalidInput for what cannot

@@ -80,8 +80,8 @@ uint64_t checksum_of(const Header& header, std::span<const uint8_t> state) {
   return XXH3_64bits_digest(&hash);
 }
 
-// Of the file's bytes from `from` to its end, read and not mapped: a file that others shorten meanwhile is an error, and
-// not a signal. Nothing when it cannot be read.
+// The hash of the file's bytes from `from` to its end, which are read and not mapped: a file that others shorten at the same
+// time is an error, and not a signal. Nothing when it cannot be read.
 std::optional<XXH128_hash_t> content_of(int file, uint64_t from, uint64_t to) {
   XXH3_state_t hash;
   XXH3_128bits_reset(&hash);
@@ -97,7 +97,7 @@ std::optional<XXH128_hash_t> content_of(int file, uint64_t from, uint64_t to) {
   return XXH3_128bits_digest(&hash);
 }
 
-// The file's parts after the state, written in the order in which they stand there; what is between them is zero.
+// The file's parts after the state, in the order of the file; the bytes between them are zero.
 class ContentWriter {
  public:
   ContentWriter(NewFile& file, uint64_t from) : file_(file), at_(from) { XXH3_128bits_reset(&hash_); }
@@ -108,7 +108,7 @@ class ContentWriter {
     at_ += bytes.size();
     return file_.write(place.offset, bytes);
   }
-  // What the file's first `bytes` have, when nothing more is put.
+  // The file's first `bytes`, when nothing more is put.
   XXH128_hash_t finish(uint64_t bytes) {
     skip_to(bytes);
     return XXH3_128bits_digest(&hash_);
@@ -149,7 +149,7 @@ class StateWriter {
   std::vector<uint8_t> out;
 };
 
-// Stops at the end: what is not there is 0 and `ok` false. The checksum was right, so that is a mistake of ours.
+// At the end, reads give 0 and `ok` is false. The checksum was right, so that is our own mistake.
 class StateReader {
  public:
   explicit StateReader(std::span<const uint8_t> bytes) : left_(bytes) {}
@@ -167,7 +167,7 @@ class StateReader {
     if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
-  // Where they stand. They begin at a multiple of 4 of the file.
+  // Their place in the file, a multiple of 4.
   template <typename T>
   std::span<const T> there() {
     static_assert(alignof(T) <= 4);
@@ -251,7 +251,7 @@ struct ImageFile {
     return image.module_->tier() == Tier::kInterpreter ? nullptr : image.module_->native_code().whole();
   }
 
-  // Whether the memory can be one of this type, whose image lies in a file of so many bytes.
+  // Whether the memory can be one of this type, and its image is within a file of this many bytes.
   static bool fits(const MemoryRecord& record, const wasm::Memory& memory, uint64_t file_bytes) {
     const wasm::Limits& limits = memory.type.limits;
     const uint64_t most = limits.max.value_or(limits.is_64 ? wasm::kMaxPages64 : wasm::kMaxPages);
@@ -339,7 +339,7 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
   put_build(header);
   header.memory_count = static_cast<uint32_t>(image.memories_.size());
   MEMBRANE_ASSIGN(header.identity, image.identity());
-  // Where things are does not change how large the state is: a first writing tells.
+  // Offsets do not change the size of the state, so a first write measures it.
   std::vector<MemoryRecord> memories(image.memories_.size());
   StateWriter state;
   const auto write_all = [&]() -> Status {
@@ -399,7 +399,7 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
 
 namespace {
 
-// Whether every part lies in the file where it is mapped from, with whole elements.
+// Whether every part is within the file that it is mapped from, with whole elements.
 bool is_laid_out(const Header& header, uint64_t file_bytes) {
   const auto fits = [&](const Extent& e, uint64_t alignment, uint64_t element_bytes) {
     return is_in(e, file_bytes) && e.offset % alignment == 0 && e.bytes % element_bytes == 0;
@@ -426,7 +426,7 @@ bool is_local(wasm::ValType type) {
   return wasm::is_ref(type) || type == kI32 || type == kI64 || type == kF32 || type == kF64 || type == kV128;
 }
 
-// Whether what the file says of each function lies within the module and its code, of so many bytes.
+// Whether what the file says of each function is within the module, and within its code of this many bytes.
 bool functions_fit(const wasm::Module& module, std::span<const native::FrameSlots> frames,
                    std::span<const uint32_t> starts, std::span<const uint32_t> indices, uint64_t code_bytes) {
   const uint32_t imported = module.imported_function_count();
@@ -510,7 +510,7 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier, int64_t 
     loaded.attachment = std::make_shared<const FileMapping>(file.number(), e.offset, e.bytes);
     if (loaded.attachment->bytes().empty()) return damaged();
   }
-  // Without a seal the file is read again the next time, and no more is lost.
+  // Without a seal the file is read again the next time; nothing else is lost.
   if (!was_checked) static_cast<void>(seal(path, file.number(), status, now_ns));
   return loaded;
 }

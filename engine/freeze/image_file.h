@@ -27,8 +27,9 @@
 
 namespace membrane::engine {
 
-// `embedder` and `attachment` are kept and given back: what is small as a copy, what is large as it is mapped. Errors:
-// kUnavailable for what the system refuses; kUnsupported for the image of a module that was not read from a binary.
+// `embedder` and `attachment` are stored, and returned when the file is loaded: `embedder` as a copy, `attachment`
+// mapped. Errors: kUnavailable for what the system refuses; kUnsupported for the image of a module that was not read
+// from a binary.
 Status write_image_file(const std::string& path, const InstanceImage& image,
                         std::span<const uint8_t> embedder, std::span<const uint8_t> attachment = {});
 
@@ -42,8 +43,8 @@ struct LoadedImage {
 Result<LoadedImage> load_image_file(const std::string& path, Tier tier = Tier::kAuto,
                                     int64_t now_ns = real_time_ns());
 
-// Writes the checksums into an image file that was changed on purpose, so that tests and fuzzers reach the checks that
-// come after them. Errors: kInvalidInput for what is too short to be one.
+// Corrects the checksums of an image file that was changed on purpose, so that tests and fuzzers reach the checks
+// after them. Errors: kInvalidInput for what is too short to be one.
 Status repair_image_checksums(int file);
 
 }  // namespace membrane::engine

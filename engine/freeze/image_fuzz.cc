@@ -1,6 +1,6 @@
 // A good image file, changed in places that the input chooses: as it is, which must be refused, and with its checksums
-// made right, which reaches the checks of offsets, tables and references. What is accepted is instantiated, and not run:
-// its code is not checked but by the checksum. No crash, no hang, no leak.
+// made right, which reaches the checks of offsets, tables and references. What is accepted is instantiated, but not run:
+// nothing but the checksum protects its code. No crash, no hang, no leak.
 //
 // The input: edits of six bytes each, an offset (4 bytes, modulo the file's size), how it is counted (from the file's
 // beginning, or among its first 4 KiB, where the header and the state are), and the byte to be written.

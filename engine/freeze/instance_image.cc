@@ -19,7 +19,7 @@ std::unexpected<Error> unsupported(std::string what) {
   return fail(ErrorCode::kUnsupported, std::move(what), "Freeze a run of it into a snapshot instead.");
 }
 
-// Elements that are imports of the instance, which stands alone: its own functions, which most are, stand together.
+// The elements that are imports of the instance, which stands alone. Most are its own functions, which are contiguous.
 std::vector<std::pair<size_t, uint32_t>> imports_among(std::span<const uint64_t> elements,
                                                        const Instance& instance) {
   std::vector<std::pair<size_t, uint32_t>> found;
@@ -73,7 +73,7 @@ Result<InstanceImage::MemoryState> InstanceImage::whole(const Memory& memory) {
   return MemoryState{std::move(start), memory.size_bytes()};
 }
 
-// Nothing when that is more than to copy it whole.
+// Nothing when that would be more than a whole copy.
 std::optional<InstanceImage::MemoryState> InstanceImage::changes(const Memory& memory) {
   auto ranges = changed_pages(memory);
   if (!ranges) return std::nullopt;
@@ -182,7 +182,7 @@ namespace {
 class IdentityHash {
  public:
   IdentityHash() { XXH3_128bits_reset(&hash_); }
-  // Its length counts, too, so that neighbours cannot be taken for each other.
+  // The length is hashed, too, so that neighbouring parts cannot be confused.
   template <typename T>
   void all(std::span<const T> values) {
     one(uint64_t{values.size()});

@@ -1,4 +1,4 @@
-// An instance between two calls, as what others begin with: a warm interpreter, with its modules imported, from
+// An instance between two calls, which others start from: a warm interpreter, with its modules imported, from
 // which a fresh sandbox starts in microseconds.
 //
 //   auto image = InstanceImage::capture(instance);              // after its initialising calls
@@ -8,8 +8,8 @@
 // A fork shares what it does not change: functions and tables until they are written, pages of memory one by one
 // (memory_image.h). What it costs is address space and the pages that it touches.
 //
-// Unlike a snapshot (snapshot.h), it is of this process and of a module that is loaded, and nothing runs in it. A run
-// in the middle of a call is for snapshots. What one has changed since another is kept as bytes by image_changes.h.
+// Unlike a snapshot (snapshot.h), it belongs to this process and to a loaded module, and nothing runs in it: use
+// snapshots for a run in the middle of a call. image_changes.h keeps the changes since an image as bytes.
 //
 // Ownership: an image keeps its module, and memories of its instances keep what they need. Threads: any number may
 // instantiate() at once; capture() is for the thread that has the instance.
@@ -25,7 +25,7 @@
 
 namespace membrane::engine {
 
-// XXH3, 128 bits: finds mistakes, and no forgeries.
+// XXH3, 128 bits: detects mistakes, not forgeries.
 using ImageIdentity = std::array<uint64_t, 2>;
 
 class InstanceImage {
@@ -33,7 +33,7 @@ class InstanceImage {
   // Exceptions that it caught and cannot reach any more are left out. Errors: kUnsupported for an instance that shares
   // anything with others, has structs or arrays, or may hold an exception in a global or a table; kExhausted when the
   // system has no room for its memory.
-  // kChanges: when the instance came of an image itself, only what it changed is copied, at the price of copying it
+  // kChanges: when the instance was made from an image, only what it changed is copied, at the price of copying it
   // again into each of its own instances. For a step back, or few forks; kWhole for many.
   enum class Keep : uint8_t { kWhole, kChanges };
   static Result<std::shared_ptr<const InstanceImage>> capture(Instance& instance, Keep keep = Keep::kWhole);
@@ -45,8 +45,9 @@ class InstanceImage {
   [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }
   [[nodiscard]] uint64_t memory_bytes() const;   // the size of its memories
   [[nodiscard]] uint64_t changed_bytes() const;  // of kChanges: what was copied of its memories
-  // What it holds: its module, memories, tables, globals and segments; the same in every process. Calculated at the first
-  // call, unless it is of a file. Errors: kUnsupported for what holds references that are no functions of its module.
+  // Identifies the contents: module, memories, tables, globals and segments; the same in every process. Calculated at the
+  // first call, unless the image came from a file. Errors: kUnsupported for what holds references that are no functions
+  // of its module.
   [[nodiscard]] Result<ImageIdentity> identity() const;
 
  private:
@@ -57,7 +58,7 @@ class InstanceImage {
   struct MemoryState {
     MemoryStart start;
     uint64_t bytes = 0;
-    // Of kChanges: what is other than in the start's image, one run after the other. (A string can be filled without being
+    // For kChanges: what differs from the start's image, one run after the other. (A string can be filled without being
     // zeroed first.)
     std::vector<MemoryRange> changes = {};
     std::string content = {};
@@ -67,7 +68,8 @@ class InstanceImage {
   Result<ImageIdentity> make_identity() const;
   struct TableState {
     TableElements elements;
-    // Elements that are imports, which are others in each Store: where, and the function's index.
+    // Elements that are imports, which are different in each Store: place, and the function's
+    // index.
     std::vector<std::pair<size_t, uint32_t>> imports;
   };
   struct GlobalState {

@@ -435,7 +435,7 @@ TEST_P(ImageInAFile, StaysWhatItIsWhenTheFileGoes) {
   EXPECT_EQ(fork(*loaded->image, 1)->call("bump"), 82u);
 }
 
-// Functions of a module that is loaded are made when somebody comes to them. Each way leads to a function of its own;
+// Functions of a module that is loaded are made when they are first reached. Each way leads to a function of its own;
 // two of them are beyond the compiler.
 std::string functions_by_all_ways() {
   std::string many_locals = "(local";
@@ -484,7 +484,7 @@ constexpr std::pair<const char*, uint64_t> kWays[] = {
 TEST_P(ImageInAFile, EveryWayToAFunctionFindsIt) {
   write(functions_by_all_ways());
   for (const auto& [way, expected] : kWays) {
-    auto loaded = load_image_file(path_, GetParam());  // where nobody came to any
+    auto loaded = load_image_file(path_, GetParam());  // where none was reached
     ASSERT_TRUE(loaded);
     for (int round = 0; round < 2; ++round) EXPECT_EQ(fork(*loaded->image, 200)->call(way), expected) << way;
   }
@@ -544,7 +544,7 @@ TEST_P(ImageInAFile, OneThatIsSealedIsCheckedAgainWhenItWasWrittenTo) {
   EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kInvalidInput);
 }
 
-// With right checksums, as nobody but the user can forge them: what is out of bounds is refused all the same.
+// With right checksums, as nobody but the user can forge them: what is out of bounds is still refused.
 TEST_P(ImageInAFile, OffsetsAndIndicesBeyondTheirBoundsAreRefused) {
   constexpr size_t kFileBytesAt = 120, kStateAt = 128, kFunctionsAt = 144, kCodeAt = 240;
   const auto forged = [&](size_t at, uint64_t value) {

@@ -1,4 +1,4 @@
-// What a KnownPlaces (snapshot.h) has found of a module, for the parts of freezing and thawing.
+// The contents of a KnownPlaces (snapshot.h), shared by freezing and thawing.
 //
 // Threads: any, one at a time: the mutex is held while the rest is used.
 #pragma once
@@ -21,13 +21,13 @@ struct KnownPlaces::Parts {
 
   std::mutex mutex;  // guards all of it
   std::shared_ptr<CompiledModule> module;
-  std::optional<FramePlaces> standings;
+  std::optional<FramePlaces> frame_places;
   KnownFrames frames;
   std::map<Remade<Recorder>::Key, Recorder> headers;
 
   FramePlaces& places() {
-    if (!standings || standings->size() > kMostPlaces) standings.emplace(module->module());
-    return *standings;
+    if (!frame_places || frame_places->size() > kMostPlaces) frame_places.emplace(module->module());
+    return *frame_places;
   }
 };
 

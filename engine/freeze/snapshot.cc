@@ -160,7 +160,8 @@ bool Snapshot::keep_exceptions(Instance& instance) const {
 
 namespace {
 
-// The headers of the segments that begin at an offset; of several, the one that a run can pause at.
+// The header of the segment at the offset that `headers` are of; of several, the one at which a run
+// can pause.
 const Word* header_of(const FunctionCode& function, const std::vector<uint32_t>& headers, bool in_call) {
   const Word* const words = function.code.load(std::memory_order_acquire);
   for (const uint32_t header : headers)
@@ -201,13 +202,13 @@ Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& in
   reader->objects = &s.objects_;
   reader->known = s.known_;
   if (Status read = reader->frames(s); !read) {
-    s.known_->standings.reset();  // what was not found may be there
+    s.known_->frame_places.reset();  // what was not found may be there
     return read;
   }
   return s.resume_in(run, instance);
 }
 
-// Where in the code of their functions the frames continue, of those that are not known yet.
+// Finds where in their functions' code the frames continue, if that is not known yet.
 void Snapshot::find_headers(std::map<std::pair<const FunctionCode*, uint32_t>, Recorder>& headers) const {
   if (headers.size() > KnownPlaces::Parts::kMostPlaces) headers.clear();
   Remade<Recorder> places;
@@ -227,7 +228,8 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   MachineState& m = Machine::state(run);
   FrameRecord* const records = Machine::frames(run);
   uint64_t* fp = Machine::slots(run);
-  // First of all: what follows takes time for each place, and a forged snapshot may have very many.
+  // This check comes first: the next steps take time for each place, and a forged snapshot may have
+  // very many.
   const auto most_slots = static_cast<size_t>(m.stack_end - fp);
   if (frames_.size() > static_cast<size_t>(m.frames_end - records) || frame_slots_.size() > most_slots)
     return too_deep();
@@ -244,10 +246,10 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
     records[i] = {at, i == 0 ? fp : caller_fp, &code, nullptr};
     const bool in_call = i + 1 < frames_.size() || host_call_ != UINT32_MAX;
     at = header_of(code, headers.at({&code, frame.code_offset}).headers, in_call);
-    if (at == nullptr) return damaged_snapshot("a frame stands at no safepoint");
+    if (at == nullptr) return damaged_snapshot("a frame is not at a safepoint");
     const size_t end = i + 1 < frames_.size() ? frames_[i + 1].first_slot : frame_slots_.size();
     for (size_t slot = frame.first_slot; slot < end; ++slot) fp[slot - frame.first_slot] = frame_slots_[slot];
-    // The types were looked at when the snapshot was read.
+    // The types were checked when the snapshot was read.
     for (; reference != frame_references_.end() && reference->first < end; ++reference) {
       uint64_t& slot = fp[reference->first - frame.first_slot];
       slot = thawed(instance, static_cast<ReferenceKind>(reference->second), slot);
@@ -271,7 +273,7 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   return {};
 }
 
-// The entry has ended in a call of the host, whose arguments are all that there is.
+// The entry has ended in a tail call of the host, whose arguments are all that is left.
 void Snapshot::place_tail_call(Execution& run, Instance& instance) const {
   MachineState& m = Machine::state(run);
   std::ranges::copy(frame_slots_, m.fp);

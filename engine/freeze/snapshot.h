@@ -1,14 +1,14 @@
 // Freezing a run into bytes, and thawing it: later, in another process, in another tier, on
 // another kind of processor. The format: docs/snapshot-format.md.
 //
-// A run that is paused (out of fuel, interrupted, or not yet begun) stands at a safepoint:
+// A run that is paused (out of fuel, interrupted, or not yet begun) is at a safepoint:
 // at the head of a segment, or before or after a call of the host. There its frames mean
 // the same in every tier, so a snapshot holds no address and no machine code: functions
 // are indices, places are offsets into their bodies, references are indices of functions, exceptions or objects.
 //
-// What is not in it: the host. A snapshot has a part that is the embedder's own; imports
-// are resolved anew when it is thawed. An instance that shares memories, tables, globals, tags
-// or exceptions with others cannot be frozen.
+// The host's state is not in it. A snapshot has a part for the embedder; imports are resolved again
+// when it is thawed. An instance that shares memories, tables, globals, tags or exceptions with
+// others cannot be frozen.
 //
 // Threads: freeze() is called by the thread that has the Execution. Snapshot::read() may be called by any thread.
 #pragma once
@@ -40,8 +40,8 @@ inline constexpr uint32_t kNewestSnapshotVersion = 3;
 Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
                                     std::span<const uint8_t> embedder_state = {}, uint64_t fuel_before = 0);
 
-// What was found out about places in the code of a module while frames were frozen and thawed: they stand at the same
-// places again and again. Ownership: the module must outlive it. Threads: any.
+// What was found out about places in a module's code while frames were frozen and thawed, kept since frames are at the
+// same places again and again. Ownership: the module must outlive it. Threads: any.
 class KnownPlaces {
  public:
   explicit KnownPlaces(std::shared_ptr<CompiledModule> module);
@@ -57,28 +57,28 @@ class KnownPlaces {
   std::unique_ptr<Parts> parts_;
 };
 
-// The frames of such a run alone: of one whose instance is kept as an image (instance_image.h), and which continues in
-// an instance of that image. `known` is of the same module. Errors: as freeze(); kUnsupported for a program with
+// Only the frames of such a run: for a run whose instance is kept as an image (instance_image.h), and which continues
+// in an instance of that image. `known` is of the same module. Errors: as freeze(); kUnsupported for a program with
 // structs, arrays or kept exceptions.
 Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, KnownPlaces& known);
 // Checks them, and puts them back as Snapshot::resume_in() does, with its errors; kInvalidInput also for frames that
 // the module of `instance` cannot have.
 Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance, KnownPlaces& known);
 
-// The part of a snapshot that is the embedder's, of which nothing else is looked at. It borrows from the bytes. Errors:
-// kInvalidInput for what is no snapshot or damaged, kUnsupported for another version.
+// The embedder's part of a snapshot; the rest is not checked. It borrows from the bytes. Errors: kInvalidInput
+// for bytes that are damaged or not a snapshot, kUnsupported for another version.
 Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot);
 
-// The snapshot with another one. Errors: the same.
+// The snapshot with another embedder's part. Errors: the same.
 Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot,
                                                 std::span<const uint8_t> part);
 
-// A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
-// module that is valid.
+// A snapshot that was read and checked: complete, of a version and a cost table that this engine knows,
+// with a valid module.
 class Snapshot {
  public:
-  // Errors: kInvalidInput for what is damaged or no snapshot; kUnsupported for another version.
-  // `tier` and `cache` as for compile_module().
+  // Errors: kInvalidInput for bytes that are damaged or not a snapshot; kUnsupported for another
+  // version. `tier` and `cache` as for compile_module().
   static Result<Snapshot> read(std::vector<uint8_t> bytes, Tier tier = Tier::kAuto,
                                const native::CodeCache* cache = nullptr);
   static Result<Snapshot> read(std::span<const uint8_t> bytes, Tier tier = Tier::kAuto,
@@ -91,7 +91,7 @@ class Snapshot {
   [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
   // The function that was called from outside.
   [[nodiscard]] uint32_t entry() const { return entry_; }
-  // The imported function whose call it stands in front of; nothing when it stands elsewhere.
+  // The imported function that it calls next; nothing when it is elsewhere.
   [[nodiscard]] std::optional<uint32_t> awaited() const {
     return host_call_ == UINT32_MAX ? std::nullopt : std::optional(host_call_);
   }
@@ -100,10 +100,9 @@ class Snapshot {
   // start function does not run.
   std::expected<Instance*, LinkError> instantiate(Store& store, const Resolver& resolver,
                                                   const InstanceLimits& limits) const;
-  // Puts the frames back; `run` is as if it had been paused there, with the fuel that it was given and
-  // less what a host call is owed still. Errors: kInvalidInput
-  // when the frames do not fit the module; kExhausted when they are beyond the limits of `run`, which then is
-  // one that has ended.
+  // Restores the frames; `run` is as if it had been paused there, with the fuel that it was given less what
+  // it still owes for a host call. Errors: kInvalidInput when the frames do not fit the module; kExhausted
+  // when they exceed the limits of `run`, which has then ended.
   Status resume_in(Execution& run, Instance& instance) const;
 
  private:
@@ -156,7 +155,7 @@ class Snapshot {
   std::span<const uint8_t> object_fields_;  // of all, one after the other
   uint64_t heap_threshold_ = 0;
   uint32_t entry_ = 0;
-  uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first
+  uint32_t host_call_ = UINT32_MAX;  // the imported function that is called first
   uint64_t fuel_used_ = 0;
   uint64_t fuel_owed_ = 0;
   KnownPlaces::Parts* known_ = nullptr;  // of frames that are thawed alone

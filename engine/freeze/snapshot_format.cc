@@ -87,7 +87,7 @@ Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot
 Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot,
                                                 std::span<const uint8_t> part) {
   MEMBRANE_ASSIGN(const auto old, embedder_part(snapshot));
-  // It comes last: what is before it are its size and all else.
+  // It comes last: everything before it, its size too, is known by then.
   const size_t before = static_cast<size_t>(old.data() - snapshot.data()) - sizeof(uint64_t);
   if (before + sizeof(uint64_t) + old.size() != snapshot.size())
     return damaged_snapshot("something follows its last section");

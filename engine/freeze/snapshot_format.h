@@ -29,14 +29,14 @@ enum class SnapshotSection : uint32_t {
   kHeap
 };
 
-// kInvalidInput: the snapshot says what its format or its module does not allow.
+// kInvalidInput: the snapshot has something that its format or its module does not allow.
 std::unexpected<Error> damaged_snapshot(std::string what);
 
-// The body of a snapshot whose header and checksum are right. It borrows from the bytes. Errors: kInvalidInput for what is
-// no snapshot or damaged, kUnsupported for another version.
+// The body of a snapshot whose header and checksum are right. It borrows from the bytes. Errors: kInvalidInput for bytes
+// that are damaged or not a snapshot, kUnsupported for another version.
 Result<std::span<const uint8_t>> checked_body(std::span<const uint8_t> bytes);
 
-// Writes the header of a snapshot in front of its body: `bytes` begins with room for it.
+// Writes the header of a snapshot before its body: `bytes` begins with room for it.
 void seal_snapshot(std::vector<uint8_t>& bytes, uint32_t version);
 
 }  // namespace membrane::engine

@@ -174,36 +174,35 @@ Status SnapshotReader::segments(Snapshot& s) {
 
 namespace {
 
-// Whether what a function gives back can be taken for the results of another.
-bool gives_back(const wasm::Module& module, wasm::TypeRelations& relations, uint32_t function,
-                const wasm::FuncType& wanted) {
+// Whether a function's results can be taken for those of another.
+bool results_match(const wasm::Module& module, wasm::TypeRelations& relations, uint32_t function,
+                   const wasm::FuncType& wanted) {
   return std::ranges::equal(module.type_of_function(function).results, wanted.results,
                             [&](ValType given, ValType taken) { return relations.matches(given, taken); });
 }
 
-// A frame stands above one that called its function, or another with the same results, from which tail calls led
-// to it.
-bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
+// Whether the caller's frame called this function, or another with the same results, from which tail calls led to it.
+bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& stack,
                 uint32_t function) {
-  const wasm::FuncType* const type = callee_type(module, standing);
-  return type != nullptr && gives_back(module, relations, function, *type);
+  const wasm::FuncType* const type = callee_type(module, stack);
+  return type != nullptr && results_match(module, relations, function, *type);
 }
 
 }  // namespace
 
-// A frame is taken only where its function's types allow it to stand, and above a frame that calls it: a forged
-// one could give a number for a reference.
-Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& standing) {
+// A frame is accepted only at a place that its function has, and above a frame that calls it: a forged one could
+// pass off a number as a reference.
+Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& stack) {
   const wasm::Module& module = s.module_->module();
   Snapshot::Frame& frame = s.frames_[index];
   frame.first_slot = s.frame_slots_.size();
   const bool is_innermost = index + 1 == s.frames_.size();
   const uint32_t called = is_innermost ? s.host_call_ : s.frames_[index + 1].function;
-  const bool may_be_called = called == UINT32_MAX || returns_to(module, *relations, standing, called) ||
-                             (is_innermost && calls(module, *relations, standing, called));
+  const bool may_be_called = called == UINT32_MAX || returns_to(module, *relations, stack, called) ||
+                             (is_innermost && calls(module, *relations, stack, called));
   if (!may_be_called) return damaged_snapshot("a frame is not called by the one below it");
-  const std::vector<ValType> types = types_of(module, frame.function, standing);
-  MEMBRANE_TRY(values_of_frames(s, types, types.size() - standing.operands.size()));
+  const std::vector<ValType> types = types_of(module, frame.function, stack);
+  MEMBRANE_TRY(values_of_frames(s, types, types.size() - stack.operands.size()));
   if (!is_innermost || called == UINT32_MAX) return {};
   return values_of_frames(s, module.type_of_function(called).params, 0);
 }
@@ -220,7 +219,7 @@ Status SnapshotReader::values_of_frames(Snapshot& s, std::span<const ValType> ty
   return {};
 }
 
-// Where the frames stand comes first, and what is in them after all that, so that each function is walked once.
+// The places of all frames come first, and then their values, so that each function is walked once.
 Status SnapshotReader::frames(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   s.fuel_used_ = u64();
@@ -246,16 +245,16 @@ Status SnapshotReader::frames(Snapshot& s) {
     places.add(frame.function, frame.code_offset, waits(i));
   }
   if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
-      !gives_back(module, *relations, has_none ? s.host_call_ : s.frames_[0].function,
-                  module.type_of_function(s.entry_)))
+      !results_match(module, *relations, has_none ? s.host_call_ : s.frames_[0].function,
+                     module.type_of_function(s.entry_)))
     return damaged_snapshot("its first frame is not of its entry");
   if (has_none) MEMBRANE_TRY(values_of_frames(s, module.type_of_function(s.host_call_).params, 0));
   places.find(left().size() / sizeof(uint32_t));  // the smallest value that is written
   for (uint64_t i = 0; i < count; ++i) {
     const Snapshot::Frame& f = s.frames_[i];
-    const wasm::Standing* const standing = places.at(f.function, f.code_offset, waits(i));
-    if (standing == nullptr) return damaged_snapshot("a frame stands where its function cannot stand");
-    MEMBRANE_TRY(frame(s, i, *standing));
+    const wasm::Standing* const stack = places.at(f.function, f.code_offset, waits(i));
+    if (stack == nullptr) return damaged_snapshot("a frame is at a place where its function cannot be");
+    MEMBRANE_TRY(frame(s, i, *stack));
   }
   if (!ok()) return damaged_snapshot("its frames are cut short");
   if (!left().empty()) return damaged_snapshot("something follows its frames");

@@ -1,5 +1,5 @@
-// Reads the body of a snapshot, or the frames that were frozen alone, into a Snapshot. The bytes are foreign: whatever they
-// say is taken only as far as the types of the module allow.
+// Reads the body of a snapshot, or the frames that were frozen alone, into a Snapshot. The bytes are foreign: nothing is
+// accepted that the types of the module do not allow.
 //
 // Threads: one; the bytes, and what the pointers lead to, must outlive it. Errors: kInvalidInput.
 #pragma once
@@ -24,7 +24,7 @@ struct SnapshotReader : NumberReader {
 
   const wasm::Module* frozen = nullptr;  // the module that all of it is of
   wasm::TypeRelations* relations = nullptr;
-  // How many there are. What refers to one comes after them, except the fields of objects.
+  // How many there are. References to them come after them, except the fields of objects.
   uint64_t exception_count = 0;
   uint64_t* most_exception = nullptr;  // where objects' fields note the last that they refer to
   const std::vector<Snapshot::ObjectState>* objects = nullptr;
@@ -62,9 +62,9 @@ struct SnapshotReader : NumberReader {
   uint64_t u64() { return number<uint64_t>(); }
   // Appends the slots of a value. A function is its index plus one.
   void value(wasm::ValType type, std::vector<uint64_t>& slots, bool may_be_unset = false);
-  // Code does not look again at what its types promise, so a reference must be of its type.
+  // Code relies on types without checks, so a reference must have its type.
   uint64_t reference(wasm::ValType type, bool may_be_unset);
-  // Of a reference below anyref that is not null.
+  // Whether a number is a reference of the type, which is below anyref, and not null.
   [[nodiscard]] bool is_any(uint64_t any, wasm::ValType type) const;
 
   Status heap(Snapshot& s);
@@ -73,10 +73,10 @@ struct SnapshotReader : NumberReader {
   Status memory(Snapshot& s);
   Status tables(Snapshot& s);
   Status segments(Snapshot& s);
-  Status frame(Snapshot& s, size_t index, const wasm::Standing& standing);
+  Status frame(Snapshot& s, size_t index, const wasm::Standing& stack);
   Status values_of_frames(Snapshot& s, std::span<const wasm::ValType> types, size_t locals);
 
-  std::vector<uint64_t> field_slots_;  // of the field at hand
+  std::vector<uint64_t> field_slots_;  // of the current field
 };
 
 }  // namespace membrane::engine

@@ -40,11 +40,11 @@ bool is_array(const wasm::Module& module, uint32_t type) {
   return module.kind_of_type(type) == wasm::TypeKind::kArray;
 }
 
-bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
+bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& stack,
            uint32_t function) {
-  if (standing.before == wasm::Opcode::kCall) return standing.before_index == function;
-  return callee_type(module, standing) != nullptr &&
-         relations.type_matches(module.functions[function].type, standing.before_index);
+  if (stack.before == wasm::Opcode::kCall) return stack.before_index == function;
+  return callee_type(module, stack) != nullptr &&
+         relations.type_matches(module.functions[function].type, stack.before_index);
 }
 
 }  // namespace membrane::engine

@@ -18,7 +18,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 constexpr uint64_t kPlenty = 10'000'000;
 
-// What a host gives to a program, for each life of it anew.
+// What a host gives to a program, made again for each of its lives.
 using MakeHost = std::function<HostFunction()>;
 
 Resolver host_in(Store& store, const MakeHost& host) {
@@ -206,7 +206,7 @@ TEST_P(Frozen, InFrontOfACallOfTheHostThatCannotBePaid) {
     EXPECT_EQ(run_in_lives(kCallsHost, {Value::i32(4)}, step, host), whole) << step;
 }
 
-TEST_P(Frozen, BehindACallOfTheHostThatInterrupts) {
+TEST_P(Frozen, AfterACallOfTheHostThatInterrupts) {
   const MakeHost host = [] {
     return [](HostCall& call) {
       call.results[0] = call.arguments[0] * call.arguments[1];
@@ -294,7 +294,7 @@ TEST_P(Frozen, ACallThatIsMadeAgainAfterThawingIsTheSame) {
       {std::string(kRun) + "return_" + std::string(kCall), 3},
       {std::string(kTail) + std::string(kCall) + std::string(kRun) + "call $g (local.get 0) (i64.const 1)))",
        3},
-      // It stands as if it had called the host itself, as it might have.
+      // It looks as if it had called the host itself, as it might have.
       {std::string(kTail) + std::string(kCall) + std::string(kRun) +
            "call_indirect (type $f) (local.get 0) (i64.const 1) (i32.const 1)))",
        2}};
@@ -324,7 +324,7 @@ TEST_P(Frozen, ACallThatIsMadeAgainAfterThawingIsTheSame) {
   }
 }
 
-TEST_P(Frozen, BehindTailCallsOfItsOwn) {
+TEST_P(Frozen, AfterTailCallsOfItsOwn) {
   constexpr std::string_view kTail = R"((module
     (func $even (param i32) (result i64)
       (if (result i64) (i32.eqz (local.get 0)) (then (i64.const 7))
@@ -372,7 +372,7 @@ TEST_P(Frozen, DeepInARecursion) {
   }
 }
 
-// Pages that a memory began with and nobody touched since are its own all the same.
+// Pages that a memory began with and that were not touched since are still its own.
 TEST_P(Frozen, WithMemoryOfAnImageThatNobodyTouched) {
   std::string text = R"((module (memory 16) (data (i32.const 65536) ")";
   for (int i = 0; i < 300'000; ++i) text += "abcdefghij"[i % 10];
@@ -510,7 +510,7 @@ TEST(Snapshot, AFlippedByteIsRefusedWhereverItIs) {
 
 // -- what is forged: the checksum holds ------------------------------------------------------------------------
 
-// A snapshot with 32 bits changed, `from_end` bytes before the end of a section, and its checksum made anew.
+// A snapshot with 32 bits changed, `from_end` bytes before the end of a section, and its checksum made right.
 Bytes forged(uint32_t section, size_t offset, uint32_t value) {
   Bytes bytes = small_snapshot();
   const auto part = section_of(bytes, section);

@@ -36,7 +36,7 @@ struct SnapshotWriter {
   KnownPlaces::Parts* known = nullptr;
   std::vector<uint8_t> out;
   std::vector<uint32_t> object_numbers;  // of objects, by that in the heap
-  bool is_tail_call = false;             // the frame that it stands in ends in a call of the host
+  bool is_tail_call = false;             // its frame ends in a call of the host
   uint32_t version =
       kOldestSnapshotVersion;  // kNewestSnapshotVersion when no frame that is written has that call
 
@@ -105,9 +105,9 @@ struct SnapshotWriter {
   void memory(const Memory* m);
   Status tables();
   Status segments();
-  Result<std::vector<FrameState>> stand();
+  Result<std::vector<FrameState>> find_states();
   Status frames();
-  Status frame(const FrameState& s, const wasm::Standing& standing);
+  Status frame(const FrameState& s, const wasm::Standing& stack);
   Status arguments(const FunctionInstance& host, const uint64_t* slot);
 };
 
@@ -130,7 +130,8 @@ Status SnapshotWriter::check() {
   return {};
 }
 
-// All objects, also those that a collection would free: when the next one is due is a part of the state.
+// All objects, even those that a collection would free: the time of the next collection is part of the
+// state.
 Status SnapshotWriter::heap() {
   const wasm::Module& module = instance.module();
   const Heap& heap = instance.heap();
@@ -182,7 +183,7 @@ Status SnapshotWriter::object(const Object& object, uint32_t type) {
   return {};
 }
 
-// All that were kept, also those that the program could not reach any more.
+// All that were kept, even those that the program cannot reach any more.
 Status SnapshotWriter::exceptions() {
   if (instance.module().tags.empty()) return {};
   const size_t at = begin(SnapshotSection::kExceptions);
@@ -216,7 +217,7 @@ Status SnapshotWriter::globals() {
   return {};
 }
 
-// A section for each, and one when there is none.
+// A section for each; an empty one when there is none.
 void SnapshotWriter::memories() {
   memory(instance.memory());
   for (uint32_t i = 1; i < instance.module().memories.size(); ++i) memory(&Machine::memory(instance, i));
@@ -250,7 +251,7 @@ Status SnapshotWriter::tables() {
   return {};
 }
 
-// Writes the values of those that may refer to objects: objects that were made again would be different ones.
+// Writes the values that may refer to objects, since objects that were made again would be different ones.
 Status SnapshotWriter::segments() {
   const size_t at = begin(SnapshotSection::kSegments);
   const auto& segments = Machine::segments(instance);
@@ -267,7 +268,7 @@ Status SnapshotWriter::segments() {
 
 // -- frames --------------------------------------------------------------------------------------------------
 
-Result<std::vector<FrameState>> SnapshotWriter::stand() {
+Result<std::vector<FrameState>> SnapshotWriter::find_states() {
   for (const FrameStop& stop : frame_stops(run, SIZE_MAX))
     if (stop.function->module != &instance.compiled())
       return unsupported("the program is inside a call of another module",
@@ -275,14 +276,14 @@ Result<std::vector<FrameState>> SnapshotWriter::stand() {
   is_tail_call = awaits_tail_call(run);
   if (is_tail_call && known != nullptr)
     return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-  std::vector<FrameState> stands = known == nullptr ? frame_states(run) : frame_states(run, known->frames);
-  // Nothing of a frame is used again that ends in a call; what is called gives its results in its place.
-  if (is_tail_call) stands.erase(stands.begin());
-  return stands;
+  std::vector<FrameState> states = known == nullptr ? frame_states(run) : frame_states(run, known->frames);
+  // A frame that ends in a tail call is not used again: the callee returns its results in the frame's place.
+  if (is_tail_call) states.erase(states.begin());
+  return states;
 }
 
 Status SnapshotWriter::frames() {
-  MEMBRANE_ASSIGN(const std::vector<FrameState> stands, stand());
+  MEMBRANE_ASSIGN(const std::vector<FrameState> states, find_states());
   const FunctionInstance* const host = awaited_host(run);
   const auto host_index = instance.index_of(reinterpret_cast<uint64_t>(host));
   if (host != nullptr && !host_index)
@@ -293,32 +294,32 @@ Status SnapshotWriter::frames() {
   u64(run.fuel_owed());
   u32(Machine::entry(run)->code->index);
   u32(host == nullptr ? UINT32_MAX : *host_index);
-  u32(static_cast<uint32_t>(stands.size()));
+  u32(static_cast<uint32_t>(states.size()));
   FramePlaces own(instance.module());
   FramePlaces& places = known == nullptr ? own : known->places();
-  for (size_t i = stands.size(); i-- > 0;) {  // outermost first
-    u32(stands[i].function->index);
-    u32(stands[i].code_offset);
-    places.add(stands[i].function->index, stands[i].code_offset, i != 0 || host != nullptr);
+  for (size_t i = states.size(); i-- > 0;) {  // outermost first
+    u32(states[i].function->index);
+    u32(states[i].code_offset);
+    places.add(states[i].function->index, states[i].code_offset, i != 0 || host != nullptr);
   }
   places.find(UINT64_MAX);
-  for (size_t i = stands.size(); i-- > 0;) {
-    const FrameState& s = stands[i];
-    const wasm::Standing* const standing =
+  for (size_t i = states.size(); i-- > 0;) {
+    const FrameState& s = states[i];
+    const wasm::Standing* const stack =
         places.at(s.function->index, s.code_offset, i != 0 || host != nullptr);
-    if (standing == nullptr)  // unreachable code has no types, so the frame stands after a tail call
+    if (stack == nullptr)  // unreachable code has no types, so the frame is after a tail call
       return unsupported("the program waits in a tail call of the host", "Freeze it later.");
-    MEMBRANE_TRY(frame(s, *standing));
-    // The arguments of the host's function stand above the operands.
+    MEMBRANE_TRY(frame(s, *stack));
+    // The arguments of the host's function are above the operands.
     if (i == 0 && host != nullptr && !is_tail_call)
       MEMBRANE_TRY(
-          arguments(*host, s.fp + wasm::slots_of(types_of(instance.module(), s.function->index, *standing))));
+          arguments(*host, s.fp + wasm::slots_of(types_of(instance.module(), s.function->index, *stack))));
   }
   if (is_tail_call) MEMBRANE_TRY(arguments(*host, tail_call_arguments(run)));
   if (host != nullptr) {
     wasm::TypeRelations types(instance.module());
-    if (stands.empty() ||
-        !calls(instance.module(), types, *places.at(stands[0].function->index, stands[0].code_offset, true),
+    if (states.empty() ||
+        !calls(instance.module(), types, *places.at(states[0].function->index, states[0].code_offset, true),
                *host_index))
       version = kNewestSnapshotVersion;
   }
@@ -334,8 +335,8 @@ Status SnapshotWriter::arguments(const FunctionInstance& host, const uint64_t* s
   return {};
 }
 
-Status SnapshotWriter::frame(const FrameState& s, const wasm::Standing& standing) {
-  const std::vector<ValType> types = types_of(instance.module(), s.function->index, standing);
+Status SnapshotWriter::frame(const FrameState& s, const wasm::Standing& stack) {
+  const std::vector<ValType> types = types_of(instance.module(), s.function->index, stack);
   const std::vector<uint64_t> slots = s.slots(wasm::slots_of(types));
   uint32_t slot = 0;
   for (const ValType type : types) {
@@ -349,7 +350,7 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
   MEMBRANE_TRY(check());
   out.resize(kSnapshotHeaderBytes);
   size_t at = begin(SnapshotSection::kModule);
-  // A binary as it was, so that places stay what they are; what was text is encoded.
+  // A binary is written as it was, so that places stay the same; a module from text is encoded.
   const std::span<const uint8_t> original = instance.module().content();
   const bool is_binary = original.size() > 4 && std::memcmp(original.data(), "\0asm", 4) == 0;
   const std::vector<uint8_t> encoded = is_binary ? std::vector<uint8_t>() : wasm::encode(instance.module());
@@ -377,7 +378,8 @@ Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
   return std::move(writer.out);
 }
 
-// What frames refer to besides functions is in an instance's heap, which an image has none of.
+// Frames that refer to anything but functions need the instance's heap, which an image does not
+// have.
 Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, KnownPlaces& known) {
   const std::lock_guard lock(known.parts_->mutex);
   SnapshotWriter writer(run, instance, 0);

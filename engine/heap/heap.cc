@@ -87,7 +87,8 @@ uint64_t Heap::add(const RuntimeType& type, uint32_t length) {
   return object_bits(number);
 }
 
-// Takes from the budget the pages that a higher threshold begins. False when `wanted` cannot be.
+// Takes the pages of a higher threshold from the budget. False when there is not enough for
+// `wanted`.
 bool Heap::raise_threshold(uint64_t wanted, MemoryBudget* budget) {
   const auto pages = [](uint64_t bytes) { return (bytes + wasm::kPageBytes - 1) / wasm::kPageBytes; };
   uint64_t raised = std::min(wanted, limit_);

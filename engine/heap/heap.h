@@ -1,4 +1,4 @@
-// Structs and arrays: the objects of a Store, and what the bits of references to them are.
+// Structs and arrays: the objects of a Store, and the bits of references to them.
 //
 // A reference is a number in a 64-bit slot, and never an address, so that it means the same in a snapshot:
 //
@@ -8,14 +8,14 @@
 //   number << 2 | 2       an object      number below 2^62    the host's
 //   number << 2           the host's, converted
 //
-// An object keeps its number for its life; a number is used again when its object is gone. What refers to an
-// object is found by its type (runtime_types.h): nothing is taken for a reference that is none, and so what is
+// An object keeps its number for its life; a number is used again when its object has been collected. What refers to an
+// object is found by its type (runtime_types.h): nothing but a reference is taken for one, and so what is
 // live is the same in each tier and after thawing.
 //
-// How much there may be. An object counts as 32 bytes and its fields. The heap collects only when what is in it
-// would grow beyond its threshold, which depends on nothing but the allocations so far; so an allocation that
-// fails does so in each tier, and after thawing. One fails when an eighth of the limit is not free after a
-// collection: each collection is paid for by allocations of that size at least.
+// The limit. An object counts as 32 bytes and its fields. The heap collects only when it would grow beyond its
+// threshold, which depends on nothing but the allocations so far; so an allocation that fails does so in each
+// tier, and after thawing. One fails when an eighth of the limit is not free after a collection: each
+// collection is paid for by allocations of that size at least.
 //
 // Ownership: of its objects. Threads: one at a time, as for the Store.
 #pragma once
@@ -58,7 +58,7 @@ struct alignas(16) Object {
   [[nodiscard]] const uint8_t* fields() const { return reinterpret_cast<const uint8_t*>(this + 1); }
 };
 
-// Finds what is live, from what it is shown. Not recursive: a list may be as long as the heap is large.
+// Finds what is live, from the roots that it is shown. Not recursive: a list may be as long as the heap is large.
 class Tracer {
  public:
   explicit Tracer(std::vector<Object*>& objects) : objects_(objects) {}
@@ -71,7 +71,7 @@ class Tracer {
   std::vector<const Object*> pending_;
 };
 
-// What showing roots has learned of frames, for the next collection: made by what shows them (HeapRun).
+// What was learned about frames while roots were shown, for the next collection. A HeapRun makes it.
 class RootCache {
  public:
   virtual ~RootCache() = default;
@@ -89,7 +89,7 @@ class HeapRun {
   // Shows the references in its frames and its results. `cache` is null before the first call for a heap.
   virtual void show_roots(Tracer& tracer, std::unique_ptr<RootCache>& cache) = 0;
 
-  // Guest code of it runs, or waits inside a call of the host: then where it stands is known when it resumes.
+  // Its guest code runs, or waits inside a call of the host: its place is known only when it stops.
   bool is_running_ = false;
 
  private:
@@ -106,30 +106,30 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // What an object counts for.
+  // The bytes that an object counts as.
   static uint64_t bytes_of(const RuntimeType& type, uint32_t length);
 
-  // Of a reference that is one to an object.
+  // The object of a reference that refers to one.
   [[nodiscard]] Object* object(uint64_t any) const { return objects_[object_number(any)]; }
-  // Null for what is none: null, an i31, a number that is not in use.
+  // Null for what is not an object: null, an i31, a number that is not in use.
   [[nodiscard]] Object* find(uint64_t any) const {
     return is_object(any) && object_number(any) < objects_.size() ? objects_[object_number(any)] : nullptr;
   }
 
-  // Bytes that it may have in all; more when another instance comes.
+  // The limit in bytes; it rises with each instance of the Store.
   void allow(uint64_t bytes) { limit_ += bytes; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] uint64_t threshold() const { return threshold_; }
-  // Makes room for an object, by a collection where that is due; `run` allocates, and stands at a safepoint. What
-  // it grows by is taken from `budget`, when there is one. False: there is no room.
+  // Makes room for an object, by a collection if one is due; `run` allocates, and is at a safepoint. Growth is
+  // taken from `budget`, when there is one. False: there is no room.
   bool make_room(uint64_t bytes, HeapRun& run, MemoryBudget* budget);
   // The same without a collection, while an instance is made.
   bool make_room(uint64_t bytes, MemoryBudget* budget);
-  // The threshold of the frozen heap. False when that is beyond the limit.
+  // Sets the threshold of the frozen heap. False when it exceeds the limit.
   bool thaw(uint64_t threshold, MemoryBudget* budget);
   // An object whose fields are zero or null; 0 when the system has no memory. Room was made.
   uint64_t add(const RuntimeType& type, uint32_t length);
-  // The number that the next object has, when the free ones are not used again.
+  // The number of the next object, if no free number is used again.
   [[nodiscard]] uint64_t end() const { return objects_.size(); }
   void forget_free_numbers() { free_.clear(); }
   // Calls visit(number, object) in the order of numbers.

@@ -38,7 +38,7 @@ class HeapOf : public ::testing::TestWithParam<Tier> {
 INSTANTIATE_TEST_SUITE_P(Tiers, HeapOf, ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
                          [](const auto& tier) { return std::string(name_of(tier.param)); });
 
-// `keep` links so many nodes into a list, and makes as many that are forgotten; `sum` adds what the list has.
+// `keep` links this many nodes into a list, and makes as many that are forgotten; `sum` adds what the list has.
 constexpr std::string_view kList = R"((module
   (type $node (struct (field $value i32) (field $next (mut (ref null $node)))))
   (global $list (mut (ref null $node)) (ref.null $node))
@@ -178,7 +178,7 @@ TEST_P(HeapOf, HoldsWhatTablesSegmentsExceptionsAndResultsHold) {
   EXPECT_EQ(call(*instance, "open", {{wasm::ValType::kAnyRef, holder.results()[0].bits, 0}}).results[0], 99u);
 }
 
-// A number that is none, or of nothing any more, is no reference.
+// A number that was never in use, or is not any more, is not a reference.
 TEST_P(HeapOf, TakesNoStaleReferenceFromOutside) {
   const auto instance = make(R"((module (type $box (struct (field i32)))
     (func (export "box") (result anyref) (struct.new $box (i32.const 99)))

@@ -15,7 +15,7 @@ using wasm::ValType;
 
 // A recursive group, once for all modules that have it.
 struct ModuleTypes::Group {
-  // Its form; references to types of other groups are their addresses, which nobody else has as long as a module
+  // Its form; references to types of other groups are their addresses, which are unique as long as a module
   // has this one.
   std::vector<uint64_t> key;
   size_t hash = 0;
@@ -46,7 +46,7 @@ struct TypeRegistry {
     return made;
   }
 
-  // Those that nobody has any more.
+  // Those that are not used any more.
   void forget(size_t hash) {
     const std::lock_guard lock(mutex);
     const auto [first, last] = groups.equal_range(hash);
@@ -73,7 +73,7 @@ bool has_plain_types(const wasm::Module& module) {
          std::ranges::none_of(module.types, names_types);
 }
 
-// The key of a group, in which a type is said by its place in the group, or by the address of what it is.
+// The key of a group, in which a type is named by its place in the group, or by the address of its RuntimeType.
 class KeyWriter {
  public:
   KeyWriter(const wasm::Module& module, const std::vector<const FuncType*>& known, uint32_t begin,

@@ -1,10 +1,10 @@
 // What types mean at run time, across modules.
 //
 // In a module of plain types (final function types, each in a group of its own, that name no other types), a type
-// is its FuncType: two are the same when they are equal, wherever they stand. That costs nothing to make, and
-// most modules are so. Where a module has others, all its types are looked up in a registry of the process by
+// is its FuncType: two are the same when they are equal, in any module. That costs nothing to make, and most modules
+// are so. Where a module has others, all its types are looked up in a registry of the process by
 // their recursive groups, and become RuntimeTypes: two that are not plain are the same when they have one
-// address. A type is in the registry as long as a module is alive that has it.
+// address. A type is in the registry as long as a module that has it is alive.
 //
 // Threads: the registry is shared; the rest is constant.
 //
@@ -26,7 +26,7 @@ enum class Traced : uint8_t {
   kExtern,  // below externref: the host's, or a converted one
 };
 
-// Where a field is in an object. Fields stand in their order, each at a multiple of its size, so that a subtype's
+// Where a field is in an object. Fields keep their order, each at a multiple of its size, so that a subtype's
 // begin with its supertype's.
 struct FieldLayout {
   uint32_t offset = 0;
@@ -37,7 +37,7 @@ struct FieldLayout {
 // A type of the registry.
 struct RuntimeType : wasm::FuncType {
   wasm::TypeKind kind = wasm::TypeKind::kFunc;
-  uint32_t depth = 0;  // how many supertypes it has, directly and not
+  uint32_t depth = 0;  // how many supertypes it has, direct or not
   const RuntimeType* supertype = nullptr;
   std::vector<FieldLayout> fields;  // of a struct; of an array that of its elements
   uint32_t struct_bytes = 0;
@@ -82,7 +82,7 @@ inline bool is_subtype(const wasm::FuncType* sub, const wasm::FuncType* super) {
   return type == wanted;
 }
 
-// A value type, and what it refers to when it does to a defined one.
+// A value type, and the defined type that it refers to, if any.
 struct RuntimeValType {
   wasm::ValType type = wasm::ValType::kI32;
   const wasm::FuncType* defined = nullptr;

@@ -1,4 +1,4 @@
-// Exceptions: tags, what is kept of those that were caught with a reference, and who catches what is thrown.
+// Exceptions: tags, the exceptions that were caught with a reference, and finding the clause that catches.
 //
 // Entering and leaving a try_table does nothing: the translator notes which words of the code lie in which try_table
 // (CatchTable, code.h). The search for a clause begins when something is thrown, and goes through all frames before
@@ -21,19 +21,18 @@ namespace membrane::engine {
 
 class Instance;
 
-// What exceptions are told apart by: two of the same type are still two.
+// What distinguishes exceptions: two tags of the same type are still two.
 struct TagInstance {
   const wasm::FuncType* type = nullptr;  // without results
   uint32_t slots = 0;                    // of what an exception carries
-  const Instance* instance = nullptr;    // whose it is; null for the host's
+  const Instance* instance = nullptr;    // the owner; null for the host's
   uint32_t index = 0;                    // in its module
 };
 
 // The exceptions that were caught with a reference to them (exnref). A reference may be put into a global, a
-// table or another exception, so they live as long as the Store; how many there may be is for the limits of the
-// instance that threw them to say. They take memory in pages of kPageBytes, which are all that the host holds for them,
-// and are the same in each tier and after thawing. Some the host lends; the rest comes out of that instance's memory
-// limit.
+// table or another exception, so they live as long as the Store; the limits of the instance that threw them bound their
+// number. They take memory in pages of kPageBytes, and no other memory of the host; the pages are the same in each tier
+// and after thawing. The host lends some; the rest comes out of that instance's memory limit.
 class ExceptionArena {
  public:
   struct Exception {
@@ -44,17 +43,17 @@ class ExceptionArena {
 
   static constexpr uint64_t kLentPages = 16;
 
-  // How many pages another exception of the tag takes beyond those that there are or that the host lends.
+  // How many pages another exception of the tag takes beyond those that exist or that the host lends.
   [[nodiscard]] uint64_t pages_to_add(const TagInstance& tag) const;
   // The reference: its number plus one.
   uint64_t add(const TagInstance* tag, const uint64_t* payload);
-  // Null for null, and for what is no reference.
+  // Null for null, and for a number that is not a reference.
   [[nodiscard]] const Exception* find(uint64_t reference) const {
     if (reference == 0 || reference > size_) return nullptr;
     return places_[(reference - 1) / kPageWords][(reference - 1) % kPageWords];
   }
   [[nodiscard]] size_t size() const { return size_; }
-  // What one counts for: its place among the others, its tag, and what it carries.
+  // The bytes that one takes: its place among the others, its tag, and what it carries.
   static constexpr uint64_t bytes_of(const TagInstance& tag) { return (2 + tag.slots) * sizeof(uint64_t); }
 
  private:
@@ -75,10 +74,10 @@ struct Throwing {
   const TagInstance* tag = nullptr;
   const uint64_t* payload = nullptr;
   uint64_t reference = 0;  // when it was caught before, and is thrown again
-  uint64_t looked_at = 0;  // by a search that was interrupted, and begins anew
+  uint64_t looked_at = 0;  // by a search that was interrupted, and begins again
 };
 
-// What a search for the clause that catches has found.
+// The result of a search for the clause that catches.
 struct CatchSearch {
   uint64_t price = 0;  // of throwing, as far as it was looked
   bool interrupted = false;
@@ -87,11 +86,11 @@ struct CatchSearch {
   uint64_t* fp = nullptr;                      // of its frame
   size_t depth = 0;                            // of its record, or of its return address
   bool is_compiled = false;                    // it is machine code that catches
-  Instance* instance = nullptr;                // whose it is
+  Instance* instance = nullptr;                // the owner
 };
 
-// Who resumes after an exception was caught. kNoRoom: nothing was done, since there are too many exceptions for
-// another one to be kept.
+// The tier that resumes after an exception was caught. kNoRoom: nothing was done, since the limit allows no
+// more exceptions to be kept.
 enum class Caught : uint8_t { kInterpreted, kCompiled, kNoRoom };
 
 // "uncaught exception $error [i32 7]".

@@ -10,11 +10,11 @@
 
 namespace membrane::engine {
 
-// What compiled code reads of a FunctionInstance.
+// The part of a FunctionInstance that compiled code reads.
 struct FunctionHandle {
   const FunctionCode* code = nullptr;  // null for a host function
   Instance* instance =
-      nullptr;  // whose it is, or what instances that stand alone have for their home (Instance);
+      nullptr;  // the owner, or what instances that stand alone have for their home (Instance);
                 // null for a host function
   const wasm::FuncType* type = nullptr;
 };

@@ -26,13 +26,13 @@ struct HostCall {
   Run& execution;
   Instance* caller;                     // whose code called; null when the embedder did
   std::span<const uint64_t> arguments;  // a slot each (v128: two)
-  std::span<uint64_t> results;          // to be written; may overlap the arguments: read those first
+  std::span<uint64_t> results;  // written by the function; may overlap the arguments: read those first
   std::string trap_message;
 
   // Takes fuel for work to be done on behalf of the guest. False: there is less, and nothing was taken.
   [[nodiscard]] bool charge(uint64_t fuel);
-  // Takes fuel for work that is done. When there is less, what is left goes to 0, the guest pauses after the
-  // call, and what is added next pays the rest first.
+  // Takes fuel for work that was done. When there is less, the rest drops to 0, the guest pauses after the
+  // call, and fuel that is added later pays the debt first.
   void owe(uint64_t fuel);
 };
 

@@ -42,16 +42,16 @@ class Instance {
   [[nodiscard]] const std::shared_ptr<CompiledModule>& share_compiled() const { return module_; }
   [[nodiscard]] const wasm::Module& module() const { return module_->module(); }
   [[nodiscard]] std::optional<Extern> find_export(std::string_view name);
-  [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
+  [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when there is none
   // To be called from outside.
   [[nodiscard]] FunctionInstance* function(uint32_t index);
-  // Which function of the module a reference inside is to; nothing when it is none of them.
+  // The module's function that a reference inside refers to; nothing when it is none of them.
   [[nodiscard]] std::optional<uint32_t> index_of(uint64_t function_reference) const;
   [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
   [[nodiscard]] uint64_t memory_bytes() const;  // the present size of all its memories, and of the heap
   [[nodiscard]] Heap& heap() const { return *heap_; }  // of its Store
   [[nodiscard]] bool limit_was_hit() const;            // a grow of a memory was refused by the owner's limit
-  void note_limit_was_hit();  // as if one had been: it continues from where it was kept
+  void note_limit_was_hit();  // as if one had been: for an instance that continues from a kept state
 
  private:
   friend class Store;
@@ -64,9 +64,9 @@ class Instance {
   Memory* memory_ = nullptr;  // the first of memories_
   std::vector<Memory*> memories_;
   MemoryBudget memory_budget_;  // of its own memories, when there are several
-  // Functions refer to their instance, by which a call tells whether it stays inside. Those of an instance that
-  // stands alone, which shares nothing with another, can only be called inside: they are the module's, the same in
-  // each of its instances, and refer to what these have for a home. `entries_` are what it gives to the outside.
+  // Functions refer to their instance, by which a call tells whether it stays inside. The functions of an instance
+  // that stands alone, which shares nothing with another, can only be called inside: they belong to the module,
+  // are the same in each of its instances, and refer to a common home. `entries_` are those for callers outside.
   Instance* home_ = this;
   std::vector<FunctionInstance*> imports_;
   FunctionInstance* own_ = nullptr;

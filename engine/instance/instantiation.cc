@@ -29,7 +29,8 @@ LinkError segment_trap(TrapKind kind, std::string message) {
   return error;
 }
 
-// An import's limits fit when what is given has at least the minimum and promises the maximum.
+// An import's limits match when what is provided has at least the minimum, and a maximum that is
+// not larger.
 bool limits_fit(const wasm::Limits& given, const wasm::Limits& wanted) {
   if (given.is_64 != wanted.is_64) return false;
   if (given.min < wanted.min) return false;
@@ -163,12 +164,12 @@ struct Instantiation::Steps {
     return memory;
   }
 
-  // What may refer to a struct or an array is not made again in a thawed instance.
+  // Values that may refer to a struct or an array are not made again in a thawed instance.
   bool is_in_snapshot(wasm::ValType type) const {
     return start.memories != nullptr && traced_of(instance.module_->runtime_type(type)) != Traced::kNothing;
   }
 
-  // Of a validated constant expression.
+  // The value of a validated constant expression.
   Value evaluate(wasm::ByteRange range) {
     Values stack;
     wasm::BodyReader reader(module.view(range));

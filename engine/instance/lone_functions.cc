@@ -6,7 +6,7 @@
 
 namespace membrane::engine {
 
-// The type is last: compiled code that finds it right then reads the rest.
+// The type is written last: compiled code that finds it right reads the rest.
 void make_function(FunctionInstance& f, CompiledModule& compiled, uint32_t index, Instance* instance) {
   const FunctionCode& code = compiled.function(index);
   f.code = &code;

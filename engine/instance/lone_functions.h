@@ -1,8 +1,8 @@
-// The functions of a module as its instances that stand alone have them (InstanceStart): all these share them, so that an
-// instance costs little to make, however many functions there are.
+// The functions of a module that its instances that stand alone (InstanceStart) share, so that an instance costs little
+// to make, however many functions there are.
 //
 // Each is made when a reference to it is first followed (Machine::target). Until then it has no type, so that compiled
-// code finds it to be the wrong one, as it finds any other.
+// code takes the path for a wrong type.
 //
 // Ownership: of the module. Threads: any.
 #pragma once
@@ -24,7 +24,7 @@ class LoneFunctions {
   LoneFunctions(const LoneFunctions&) = delete;
   LoneFunctions& operator=(const LoneFunctions&) = delete;
 
-  // No instance at all, but for its address: what the functions have for their instance.
+  // What the functions have in place of an instance. Only its address is used.
   [[nodiscard]] Instance* home() const { return home_.get(); }
   // Those that the module defines, one after the other.
   [[nodiscard]] FunctionInstance* functions() const { return functions_.get(); }

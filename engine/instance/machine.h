@@ -1,5 +1,5 @@
-// The one door to the private state of instances and runs, for the parts of the engine that run guest code or keep it.
-// Everything is inlined away.
+// The only access to the private state of instances and runs, for the parts of the engine that run guest code or
+// freeze it. Everything is inlined away.
 //
 // Threads: one at a time, as for the Store.
 #pragma once
@@ -18,9 +18,9 @@
 namespace membrane::engine {
 
 struct Machine {
-  MEMBRANE_INLINE static MachineState& state(Run& ex) { return ex.machine_; }
-  MEMBRANE_INLINE static const ExecutionLimits& limits(const Run& ex) { return ex.limits_; }
-  MEMBRANE_INLINE static sigjmp_buf& fault_jump(Run& ex) { return ex.fault_jump_; }
+  MEMBRANE_INLINE static MachineState& state(Run& run) { return run.machine_; }
+  MEMBRANE_INLINE static const ExecutionLimits& limits(const Run& run) { return run.limits_; }
+  MEMBRANE_INLINE static sigjmp_buf& fault_jump(Run& run) { return run.fault_jump_; }
 
   MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
   MEMBRANE_INLINE static Memory& memory(const Instance& i, uint32_t index) { return *i.memories_[index]; }
@@ -44,19 +44,20 @@ struct Machine {
                              uint64_t& reference);
   static uint64_t& first_exception(Instance& i) { return i.first_exception_; }
   MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
-  // As the guest has it: what it refers to inside.
+  // The function that the instance's code means by an index.
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
     const size_t imported = i.imports_.size();
     return index < imported ? i.imports_[index] : i.own_ + (index - imported);
   }
-  // Which of so many functions, which stand one after the other, a reference is to; nothing when it is to none of them.
+  // The index, in an array of functions, of the one that a reference refers to; nothing when it is none of them.
   static std::optional<uint32_t> place_among(const FunctionInstance* functions, size_t count,
                                              uint64_t reference) {
     const uint64_t distance = reference - reinterpret_cast<uint64_t>(functions);
     if (distance >= count * sizeof(FunctionInstance)) return std::nullopt;
     return static_cast<uint32_t>(distance / sizeof(FunctionInstance));
   }
-  // What a reference to a function leads to, there to be looked at; null for null. Of what the instance holds.
+  // The function that a reference in the instance leads to, filled in so that its fields can be read; null for
+  // null.
   MEMBRANE_INLINE static FunctionInstance* target(const Instance& i, uint64_t reference) {
     auto* const function = reinterpret_cast<FunctionInstance*>(reference);
     if (function != nullptr && std::atomic_ref(function->type).load(std::memory_order_acquire) == nullptr)
@@ -66,7 +67,7 @@ struct Machine {
   }
   MEMBRANE_INLINE static Instance* home(const Instance& i) { return i.home_; }
   static FunctionInstance* own_functions(const Instance& i) { return i.own_; }
-  MEMBRANE_INLINE static FrameRecord* frames(Run& ex) { return ex.frames_; }
+  MEMBRANE_INLINE static FrameRecord* frames(Run& run) { return run.frames_; }
   static GlobalInstance* const* globals(const Instance& i) { return i.globals_.data(); }
   static std::span<Table* const> tables(const Instance& i) { return i.tables_; }
   static std::span<FunctionInstance* const> imports(const Instance& i) { return i.imports_; }
@@ -79,10 +80,10 @@ struct Machine {
   }
   static std::vector<bool>& dropped_datas(Instance& i) { return i.dropped_datas_; }
   static std::vector<std::vector<uint64_t>>& segments(Instance& i) { return i.elements_; }
-  static FunctionInstance*& entry(Run& ex) { return ex.entry_; }
-  static uint64_t* slots(Run& ex) { return ex.slots_; }
-  static void owe(Run& ex, uint64_t fuel);  // HostCall::owe
-  static void set_fell_short(Run& ex) { ex.fell_short_ = true; }
+  static FunctionInstance*& entry(Run& run) { return run.entry_; }
+  static uint64_t* slots(Run& run) { return run.slots_; }
+  static void owe(Run& run, uint64_t fuel);  // HostCall::owe
+  static void set_fell_short(Run& run) { run.fell_short_ = true; }
   static void drop_data(Instance& i, uint32_t index) { i.dropped_datas_[index] = true; }
   static std::span<const uint8_t> data(const Instance& i, uint32_t index) {
     if (i.dropped_datas_[index]) return {};

@@ -43,7 +43,8 @@ bool HostCall::charge(uint64_t fuel) {
 
 void HostCall::owe(uint64_t fuel) { Machine::owe(execution, fuel); }
 
-// A run that pauses uses as much as one that never does: what cannot be paid now is paid later.
+// A run that pauses uses as much fuel as one that never does: what cannot be paid now is paid
+// later.
 void Machine::owe(Run& run, uint64_t fuel) {
   const uint64_t paid = std::min(fuel, run.fuel_left());
   take(run.machine_, paid);

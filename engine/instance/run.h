@@ -1,7 +1,7 @@
 // One call of a function from outside, as the tiers that run it see it: the registers, the frames and the fuel.
 //
-// An embedder uses Execution (execution/execution.h), which is a Run. What a tier needs of the whole engine (a search
-// through the frames of both tiers) it asks the Run for, which finds it in the rooms above.
+// An embedder uses Execution (execution/execution.h), which is a Run. A tier asks the Run for what needs the whole
+// engine (a search through the frames of both tiers); the rooms above implement it.
 //
 // Threads: one at a time, as for the Store.
 #pragma once
@@ -37,8 +37,8 @@ enum class RunState : uint8_t {
 struct ExecutionLimits {
   uint64_t stack_bytes = 1ull << 20;  // of values
   uint32_t call_depth = 10'000;
-  // Called whenever so much fuel was used, and after each translated function; true interrupts.
-  // Keeps watch over wall clock and cancellation without a cost in the code.
+  // Called each time this much fuel was used, and after each translated function; true interrupts.
+  // Checks wall clock and cancellation without a cost in the code.
   uint64_t poll_interval_fuel = 4'000'000;
   std::function<bool()> poll;
   // A thread keeps its last stack for its next call if it is small; with this set also a large one, for an embedder that
@@ -54,7 +54,7 @@ struct FrameRecord {
   Instance* instance;            // crossings into another instance: of the caller
 };
 
-// Who resumes the innermost frame.
+// The tier that resumes the innermost frame.
 enum class Where : uint8_t {
   kInterpreter,
   kNativeCall,    // compiled code, which the interpreter has just called
@@ -104,16 +104,16 @@ class Run : public HeapRun {
   void add_fuel(uint64_t fuel);
   [[nodiscard]] RunState state() const { return machine_.state; }
   [[nodiscard]] const std::vector<Value>& results() const { return results_; }
-  // All that was added less what is left: exact to the instruction.
+  // The fuel that was added, less what is left: exact to the instruction.
   [[nodiscard]] uint64_t fuel_used() const;
   [[nodiscard]] uint64_t fuel_left() const;
   // What a host call was owed and could not be paid yet; not in fuel_used().
   [[nodiscard]] uint64_t fuel_owed() const { return fuel_owed_; }
-  // It is out of fuel in a host call that has worked for more than there is. A caller that ends the run here takes all
-  // that is left for that; with more fuel the call is made again.
+  // It is out of fuel in a host call whose work cost more than there is. A caller that ends the run here takes all
+  // that is left as the price; with more fuel the call is made again.
   [[nodiscard]] bool fell_short() const { return fell_short_; }
 
-  // Searches for who catches MachineState::throwing of the run, which stands at the instruction that throws. Gives up
+  // Searches for the clause that catches MachineState::throwing; the run is at the instruction that throws. Gives up
   // when the price is above `most_fuel`. Asks the owner's poll now and then, as it can take long.
   virtual CatchSearch find_catch(uint64_t most_fuel) = 0;
   // Leaves all frames above the one that catches, and puts there what was caught. Then the interpreter resumes at the

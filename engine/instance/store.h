@@ -1,4 +1,5 @@
-// The arena of instances that link with each other: what one of them puts into another's table lives as long as the Store.
+// The arena of instances that link with each other: a function that one of them puts into another's table lives as long as
+// the Store.
 //
 // Ownership: of all that is in it. Threads: a Store, with all that is in it, belongs to one thread at a time.
 //
@@ -27,7 +28,7 @@ namespace membrane::engine {
 
 class Instance;
 
-// What an import is given, or an export is. Borrowed from a Store.
+// A value for an import, or that of an export. Borrowed from a Store.
 struct Extern {
   wasm::ExternKind kind = wasm::ExternKind::kFunc;
   FunctionInstance* function = nullptr;
@@ -37,7 +38,7 @@ struct Extern {
   TagInstance* tag = nullptr;
 };
 
-// Who provides imports. Return std::nullopt for what is unknown.
+// Provides imports. Return std::nullopt for an unknown one.
 using Resolver = std::function<std::optional<Extern>(const wasm::Module&, const wasm::Import&)>;
 
 struct InstanceLimits {
@@ -50,10 +51,10 @@ struct InstanceLimits {
 
 // How an instance begins, other than as its module says.
 struct InstanceStart {
-  // It stands alone: of what it has, only functions that it exports are for others, and for the host alone. Then it
+  // It stands alone: nothing but its exported functions can be used from outside, and only by the host. It then
   // costs little to make, however many functions it has. Only for a module that imports nothing but functions.
   bool is_alone = false;
-  // So its own memories begin, and no segment is written: the caller fills the instance next. Borrowed.
+  // How its own memories begin. No segment is written: the caller fills the instance next. Borrowed.
   const std::vector<MemoryStart>* memories = nullptr;
   bool has_tables = true;  // with `memories`: false when the caller fills tables and segments altogether
 };
@@ -77,7 +78,7 @@ class Store {
   std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module,
                                                   const Resolver& resolver, const InstanceLimits& limits,
                                                   const InstanceStart& start = {});
-  // What the host gives has types that name no others.
+  // The host's values have types that name no others.
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
   Table* add_table(const wasm::TableType& type, uint32_t limit);  // null when its minimum is above it
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes,

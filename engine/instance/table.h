@@ -1,4 +1,4 @@
-// Tables: references by number, of which instances of one image share those that they do not change.
+// Tables: references by number. Instances of one image share the tables that they do not change.
 //
 // Ownership: of a Store. Threads: those of the Store.
 #pragma once
@@ -25,7 +25,7 @@ class TableElements {
   void resize(size_t size, uint64_t value = 0);
   void assign(std::vector<uint64_t> elements) { own(std::make_shared<Owned>(std::move(elements))); }
 
-  // Where compiled code reads the beginning, and after it the end.
+  // Compiled code reads the beginning here, and then the end.
   static constexpr size_t begin_at() { return offsetof(TableElements, begin_); }
 
  private:
@@ -44,13 +44,14 @@ struct Table {
   uint64_t max = UINT32_MAX;  // of its type
   bool has_max = false;
   bool is_64 = false;                   // its indices are i64
-  std::shared_ptr<uint32_t> allowance;  // how many elements the owner lets all tables that share it gain
+  std::shared_ptr<uint32_t> allowance;  // how many more elements all tables that share it may have
   [[nodiscard]] wasm::TableType type() const;
   [[nodiscard]] bool can_grow(uint64_t delta) const {
     return delta <= *allowance && elements.size() + delta <= max;
   }
   int64_t grow(uint64_t delta, uint64_t value);  // the size before, or -1
-  // Takes what it needs of the allowance to have as many elements as it had elsewhere. False when that is too little.
+  // Takes from the allowance what the table needs to have as many elements as when it was frozen. False when that is
+  // too little.
   [[nodiscard]] bool allow(uint64_t size);
 };
 

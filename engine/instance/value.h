@@ -11,8 +11,9 @@
 namespace membrane::engine {
 
 // A value with its type. v128 uses both words; references are a FunctionInstance*, an
-// embedder's number plus one (below 2^62), or that of an exception of the Store plus one; 0 for null. What refers
-// to structs and arrays is of use only with the Store (heap.h), as long as the Execution that gave it.
+// embedder's number plus one (below 2^62), or that of an exception of the Store plus one; 0 for null. A reference
+// to a struct or an array can be used only with its Store (heap.h), and as long as the Execution that returned it
+// lives.
 struct Value {
   wasm::ValType type = wasm::ValType::kI32;
   uint64_t bits = 0;

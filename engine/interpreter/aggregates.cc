@@ -16,9 +16,9 @@ using wasm::ValType;
 // One instruction, with its operands.
 class Aggregate {
  public:
-  Aggregate(Run& ex, const Word* ip, uint64_t* fp)
-      : ex_(ex),
-        m_(Machine::state(ex)),
+  Aggregate(Run& run, const Word* ip, uint64_t* fp)
+      : run_(run),
+        m_(Machine::state(run)),
         instance_(*m_.instance),
         ip_(ip),
         slots_(fp + ip[1].slots.a),
@@ -69,14 +69,14 @@ class Aggregate {
     return AggregateOutcome::kDone;
   }
 
-  // Pays, makes room, and makes the object. While there is a collection, the run stands at the head of the
-  // operation's segment, where its operands are still on the stack.
+  // Pays, makes room, and makes the object. During a collection the run is at the head of the operation's segment,
+  // where its operands are still on the stack.
   bool allocate(uint32_t length, uint64_t more_fuel) {
     Heap& heap = instance_.heap();
     const uint64_t bytes = Heap::bytes_of(type_, length);
     if (!pay(allocation_cost(bytes) + more_fuel)) return false;
     m_.ip = ip_ - ip_[1].slots.d;
-    const bool has_room = heap.make_room(bytes, ex_, Machine::memory_budget(instance_));
+    const bool has_room = heap.make_room(bytes, run_, Machine::memory_budget(instance_));
     m_.ip = ip_;
     if (has_room) made_ = heap.add(type_, length);
     if (made_ != 0) return true;
@@ -129,7 +129,7 @@ class Aggregate {
     if (count != 0) std::memcpy(fields(), segment_part(of_elements, from, count), count * element().bytes);
     return done();
   }
-  // A part of nothing may have no address.
+  // An empty part may have no address.
   bool has_part(bool of_elements, uint64_t from, uint64_t count) {
     if (of_elements) return in_bounds(from, count, Machine::elements(instance_, number_).size());
     return in_bounds(from, count * element().bytes, Machine::data(instance_, number_).size());
@@ -176,7 +176,7 @@ class Aggregate {
     return AggregateOutcome::kDone;
   }
 
-  Run& ex_;
+  Run& run_;
   MachineState& m_;
   Instance& instance_;
   const Word* const ip_;
@@ -195,13 +195,13 @@ ValType abstract_of(const Heap& heap, uint64_t any) {
 
 }  // namespace
 
-AggregateOutcome perform_aggregate(Run& ex, const Word* ip, uint64_t* fp) {
-  return Aggregate(ex, ip, fp).run(static_cast<Opcode>(ip[3].constant));
+AggregateOutcome perform_aggregate(Run& run, const Word* ip, uint64_t* fp) {
+  return Aggregate(run, ip, fp).run(static_cast<Opcode>(ip[3].constant));
 }
 
-bool is_of_type(const Run& ex, uint64_t bits, ValType type) {
+bool is_of_type(const Run& run, uint64_t bits, ValType type) {
   if (bits == 0) return wasm::is_nullable(type);
-  Instance& instance = *Machine::state(const_cast<Run&>(ex)).instance;
+  Instance& instance = *Machine::state(const_cast<Run&>(run)).instance;
   const ValType wanted = wasm::nullable(type);
   if (wasm::is_indexed(type)) {
     const wasm::FuncType* const defined = Machine::type(instance, wasm::type_index_of(type));
@@ -209,8 +209,8 @@ bool is_of_type(const Run& ex, uint64_t bits, ValType type) {
       return is_subtype(Machine::target(instance, bits)->type, defined);
     return is_object(bits) && is_subtype(instance.heap().object(bits)->type, defined);
   }
-  // Of the hierarchies of functions, of the host's references and of exceptions, all that is not null is of the
-  // greatest type, and nothing of the least.
+  // In the hierarchies of functions, host references and exceptions, every value but null has the top type, and
+  // none has the bottom type.
   if (wasm::is_bottom_ref(wanted)) return false;
   if (!wasm::abstract_matches(wanted, ValType::kAnyRef)) return true;
   return wasm::abstract_matches(abstract_of(instance.heap(), bits), wanted);

@@ -8,7 +8,7 @@
 
 namespace membrane::engine {
 
-// What came of an instruction that allocates, or works on a part of an array.
+// The outcome of an instruction that allocates, or works on a part of an array.
 enum class AggregateOutcome : uint8_t {
   kDone,
   kTrapped,  // trap_kind says why
@@ -18,9 +18,9 @@ enum class AggregateOutcome : uint8_t {
 // The operation at `ip` of the run, whose registers are saved: word 1 names its first operand, where its result
 // goes as well, and ends with the distance back to its header; word 2 has the two numbers of the instruction;
 // word 3 the instruction.
-AggregateOutcome perform_aggregate(Run& ex, const Word* ip, uint64_t* fp);
+AggregateOutcome perform_aggregate(Run& run, const Word* ip, uint64_t* fp);
 
-// Whether a reference is of a type, which is one of the running instance's module.
-bool is_of_type(const Run& ex, uint64_t bits, wasm::ValType type);
+// Whether a reference has a type, which is one of the running instance's module.
+bool is_of_type(const Run& run, uint64_t bits, wasm::ValType type);
 
 }  // namespace membrane::engine

@@ -1,5 +1,5 @@
-// The bulk operations of memories and tables, for both tiers. Each is looked at first,
-// then paid for, then done: what is out of bounds moves nothing and pays for no byte.
+// The bulk operations of memories and tables, for both tiers. Each is checked first,
+// then paid for, then done: an operation that is out of bounds moves nothing and pays for no byte.
 //
 // `indices` holds what the instruction names: in its low half the destination of a copy, or the
 // segment of an init; in its high half the source of a copy, or the destination of an init.
@@ -84,7 +84,7 @@ MEMBRANE_INLINE BulkWork table_work(TableElements& target, const std::span<const
   const uint64_t from = static_cast<uint32_t>(second);
   if (!in_bounds(to, count, target.size())) return {};
   if (source != nullptr && !in_bounds(from, count, source->size())) return {};
-  // First, since it may be the source as well, and move.
+  // Made writable first, since it may be the source as well, and move.
   uint64_t* const target_at = target.writable().data() + to;
   const uint64_t* source_at = source == nullptr ? nullptr : source->data() + from;
   return {true, true, bulk_table_cost(count), target_at, source_at, second, count};

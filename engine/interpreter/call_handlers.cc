@@ -12,7 +12,7 @@ namespace membrane::engine::handlers {
 
 #define LEAVE_FRAME()                             \
   do {                                            \
-    FrameRecord*& top = Machine::state(*ex).top;  \
+    FrameRecord*& top = Machine::state(*run).top; \
     const Word* const return_ip = top->return_ip; \
     fp = top->fp;                                 \
     --top;                                        \
@@ -44,7 +44,7 @@ HANDLER(kReturnMany) {  // first, slots
 // Makes the frame of `callee`, whose arguments begin at `arguments`, and goes there.
 #define ENTER_FUNCTION(callee, arguments, return_to)                                                    \
   do {                                                                                                  \
-    MachineState& machine = Machine::state(*ex);                                                        \
+    MachineState& machine = Machine::state(*run);                                                       \
     const FunctionCode* const function = (callee);                                                      \
     uint64_t* const frame = (arguments);                                                                \
     FrameRecord* const record = machine.top + 1;                                                        \
@@ -66,9 +66,9 @@ HANDLER(kCall) {  // arguments; the callee's FunctionCode
 namespace {
 
 // Calls the host. The results replace the arguments.
-HostAction call_host(Run& ex, FunctionInstance& target, uint64_t* slots) {
-  MachineState& m = Machine::state(ex);
-  HostCall call{ex, m.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
+HostAction call_host(Run& run, FunctionInstance& target, uint64_t* slots) {
+  MachineState& m = Machine::state(run);
+  HostCall call{run, m.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
   const HostAction action = (*target.host)(call);
   if (action == HostAction::kTrap) {
     m.trap_kind = TrapKind::kHost;
@@ -82,14 +82,14 @@ HostAction call_host(Run& ex, FunctionInstance& target, uint64_t* slots) {
 // Calls through a FunctionInstance: the host's, the own instance's or another's. Word 1 names where the
 // arguments begin; the call has three words.
 HANDLER(call_instance) {
-  FunctionInstance& target = *Machine::state(*ex).callee;
+  FunctionInstance& target = *Machine::state(*run).callee;
   uint64_t* const arguments = fp + ip[1].slots.a;
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   if (target.code == nullptr) {
     const uint64_t slots = std::max(target.param_slots, target.result_slots);
     if (arguments + slots > m.stack_end) TRAP(kStackOverflow);
     save(PASS_REGISTERS(ip));
-    const HostAction action = call_host(*ex, target, arguments);
+    const HostAction action = call_host(*run, target, arguments);
     fuel = m.fuel;  // the host may have charged
     if (action == HostAction::kTrap) return trapped(PASS_REGISTERS(ip));
     if (action == HostAction::kOutOfFuel) {
@@ -114,7 +114,7 @@ HANDLER(call_instance) {
 }
 
 HANDLER(kCrossReturn) {
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   const FrameRecord& crossing = *m.top;
   m.instance = crossing.instance;
   memory = Machine::memory_base(*m.instance);
@@ -122,18 +122,18 @@ HANDLER(kCrossReturn) {
 }
 
 HANDLER(kCallImport) {  // arguments; function index
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   m.callee = Machine::function(*m.instance, static_cast<uint32_t>(ip[2].constant));
   GO_TO(call_instance);
 }
 
 namespace {
 
-// What a call through a table reaches; null when it may not, and trap_kind says why. `type_and_table` is
-// word 2 of the call.
-MEMBRANE_INLINE FunctionInstance* find_target(Run* ex, uint64_t slot, uint64_t type_and_table) {
-  MachineState& m = Machine::state(*ex);
-  const TableElements& elements = table_of(ex, type_and_table >> 32).elements;
+// The function that a call through a table reaches; null when the call traps, and trap_kind says why.
+// `type_and_table` is word 2 of the call.
+MEMBRANE_INLINE FunctionInstance* find_target(Run* run, uint64_t slot, uint64_t type_and_table) {
+  MachineState& m = Machine::state(*run);
+  const TableElements& elements = table_of(run, type_and_table >> 32).elements;
   const uint32_t index = static_cast<uint32_t>(slot);
   if (index >= elements.size()) [[unlikely]] {
     m.trap_kind = TrapKind::kUndefinedElement;
@@ -155,8 +155,8 @@ MEMBRANE_INLINE FunctionInstance* find_target(Run* ex, uint64_t slot, uint64_t t
 }  // namespace
 
 HANDLER(kCallIndirect) {  // arguments, index; type and table
-  MachineState& m = Machine::state(*ex);
-  FunctionInstance* const target = find_target(ex, fp[ip[1].slots.b], ip[2].constant);
+  MachineState& m = Machine::state(*run);
+  FunctionInstance* const target = find_target(run, fp[ip[1].slots.b], ip[2].constant);
   if (target == nullptr) [[unlikely]]
     return trapped(PASS_REGISTERS(ip));
   if (target->instance == Machine::home(*m.instance) && target->code != nullptr)
@@ -166,7 +166,7 @@ HANDLER(kCallIndirect) {  // arguments, index; type and table
 }
 
 HANDLER(kCallRef) {  // arguments, function
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   FunctionInstance* const target = Machine::target(*m.instance, fp[ip[1].slots.b]);
   if (target == nullptr) [[unlikely]]
     TRAP(kNullFunction);
@@ -180,7 +180,7 @@ HANDLER(kCallRef) {  // arguments, function
 
 #define REPLACE_FUNCTION(callee, arguments)                                                \
   do {                                                                                     \
-    MachineState& machine = Machine::state(*ex);                                           \
+    MachineState& machine = Machine::state(*run);                                          \
     const FunctionCode* const function = (callee);                                         \
     if (fp + function->frame_slots > machine.stack_end) [[unlikely]]                       \
       TRAP(kStackOverflow);                                                                \
@@ -211,12 +211,12 @@ bool make_crossing(MachineState& m) {
 
 // The host's results become those of the frame.
 static HANDLER(tail_call_host) {
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   FunctionInstance& target = *m.callee;
   uint64_t* const arguments = fp + ip[1].slots.a;
   if (arguments + std::max(target.param_slots, target.result_slots) > m.stack_end) TRAP(kStackOverflow);
   save(PASS_REGISTERS(ip));
-  const HostAction action = call_host(*ex, target, arguments);
+  const HostAction action = call_host(*run, target, arguments);
   fuel = m.fuel;  // the host may have charged
   if (action == HostAction::kTrap) return trapped(PASS_REGISTERS(ip));
   if (action == HostAction::kOutOfFuel) {
@@ -235,7 +235,7 @@ static HANDLER(tail_call_host) {
 }
 
 HANDLER(tail_call_instance) {
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   const FunctionInstance& target = *m.callee;
   if (target.code == nullptr) GO_TO(tail_call_host);
   uint64_t* const arguments = fp + ip[1].slots.a;
@@ -247,21 +247,21 @@ HANDLER(tail_call_instance) {
 }
 
 HANDLER(kReturnCallImport) {  // arguments; function index
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   m.callee = Machine::function(*m.instance, static_cast<uint32_t>(ip[2].constant));
   GO_TO(tail_call_instance);
 }
 
 HANDLER(kReturnCallIndirect) {  // arguments, index; type and table
-  FunctionInstance* const target = find_target(ex, fp[ip[1].slots.b], ip[2].constant);
+  FunctionInstance* const target = find_target(run, fp[ip[1].slots.b], ip[2].constant);
   if (target == nullptr) [[unlikely]]
     return trapped(PASS_REGISTERS(ip));
-  Machine::state(*ex).callee = target;
+  Machine::state(*run).callee = target;
   GO_TO(tail_call_instance);
 }
 
 HANDLER(kReturnCallRef) {  // arguments, function
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   FunctionInstance* const target = Machine::target(*m.instance, fp[ip[1].slots.b]);
   if (target == nullptr) [[unlikely]]
     TRAP(kNullFunction);
@@ -271,18 +271,18 @@ HANDLER(kReturnCallRef) {  // arguments, function
 
 namespace {
 
-bool translate_and_poll(Run& ex) {
-  const FunctionCode& function = *Machine::state(ex).top->function;
+bool translate_and_poll(Run& run) {
+  const FunctionCode& function = *Machine::state(run).top->function;
   function.module->translate_function(function.index);
-  const ExecutionLimits& limits = Machine::limits(ex);
+  const ExecutionLimits& limits = Machine::limits(run);
   return limits.poll && limits.poll();
 }
 
 }  // namespace
 
 HANDLER(kTranslate) {
-  const bool interrupted = translate_and_poll(*ex);
-  const Word* const entry = Machine::state(*ex).top->function->entry.load(std::memory_order_acquire);
+  const bool interrupted = translate_and_poll(*run);
+  const Word* const entry = Machine::state(*run).top->function->entry.load(std::memory_order_acquire);
   if (interrupted) return stop(PASS_REGISTERS(entry), RunState::kInterrupted);
   ENTER(entry);
 }

@@ -45,13 +45,13 @@ HANDLER(kSelect) {  // dst, if true, if false, condition
 
 HANDLER(kGlobalGet) {
   const ImmediateWord w = ip[1].imm;
-  fp[w.a] = Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value))->bits;
+  fp[w.a] = Machine::global(*Machine::state(*run).instance, static_cast<uint32_t>(w.value))->bits;
   NEXT(2);
 }
 
 HANDLER(kGlobalSet) {
   const ImmediateWord w = ip[1].imm;
-  Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value))->bits = fp[w.a];
+  Machine::global(*Machine::state(*run).instance, static_cast<uint32_t>(w.value))->bits = fp[w.a];
   NEXT(2);
 }
 
@@ -88,14 +88,14 @@ HANDLER(kUnreachable) { TRAP(kUnreachable); }
 
 namespace {
 
-// Out of the handler, which could not end in a jump if it had anything in memory.
+// Not in the handler, which could not end in a jump if it had a variable in memory.
 struct Raised {
   enum class Outcome : uint64_t { kCaught, kCaughtByCompiled, kTrapped, kUnpaid, kInterrupted } outcome;
   const Word* landing;  // kCaught
 };
-[[gnu::noinline]] Raised raise_exception(Run& ex) {
-  MachineState& m = Machine::state(ex);
-  const CatchSearch found = ex.find_catch(static_cast<uint64_t>(m.fuel) + m.fuel_reserve);
+[[gnu::noinline]] Raised raise_exception(Run& run) {
+  MachineState& m = Machine::state(run);
+  const CatchSearch found = run.find_catch(static_cast<uint64_t>(m.fuel) + m.fuel_reserve);
   if (found.interrupted) return {Raised::Outcome::kInterrupted, nullptr};
   if (found.price > static_cast<uint64_t>(m.fuel)) {
     m.fuel_needed = found.price;
@@ -107,7 +107,7 @@ struct Raised {
     m.trap_kind = TrapKind::kUncaughtException;
     return {Raised::Outcome::kTrapped, nullptr};
   }
-  const Caught caught = ex.enter_catch(found);
+  const Caught caught = run.enter_catch(found);
   if (caught == Caught::kInterpreted) return {Raised::Outcome::kCaught, m.ip};
   if (caught == Caught::kCompiled) return {Raised::Outcome::kCaughtByCompiled, nullptr};
   m.trap_kind = TrapKind::kTooManyExceptions;
@@ -118,8 +118,8 @@ struct Raised {
 
 static HANDLER(raise) {
   save(PASS_REGISTERS(ip));
-  const Raised raised = raise_exception(*ex);
-  MachineState& m = Machine::state(*ex);
+  const Raised raised = raise_exception(*run);
+  MachineState& m = Machine::state(*run);
   fuel = m.fuel;
   if (raised.outcome == Raised::Outcome::kUnpaid) GO_TO(refill_for_bulk);
   if (raised.outcome == Raised::Outcome::kTrapped) return trapped(PASS_REGISTERS(ip));
@@ -136,14 +136,14 @@ static HANDLER(raise) {
 }
 
 HANDLER(kThrow) {  // the values; tag
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   m.throwing = {Machine::tag(*m.instance, static_cast<uint32_t>(ip[2].constant)), fp + ip[1].slots.a, 0,
                 m.throwing.looked_at};
   GO_TO(raise);
 }
 
 HANDLER(kThrowRef) {  // the exception
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   const uint64_t reference = fp[ip[1].slots.a];
   const ExceptionArena::Exception* const exception = Machine::exceptions(*m.instance).find(reference);
   if (exception == nullptr) TRAP(kNullException);

@@ -29,13 +29,13 @@
 #define MUSTTAIL
 #endif
 
-#define REGISTERS                                                                                \
-  [[maybe_unused]] const Word *ip, [[maybe_unused]] uint64_t *fp, [[maybe_unused]] int64_t fuel, \
-      [[maybe_unused]] uint8_t *memory, [[maybe_unused]] Run *ex, [[maybe_unused]] uint64_t acc, \
+#define REGISTERS                                                                                 \
+  [[maybe_unused]] const Word *ip, [[maybe_unused]] uint64_t *fp, [[maybe_unused]] int64_t fuel,  \
+      [[maybe_unused]] uint8_t *memory, [[maybe_unused]] Run *run, [[maybe_unused]] uint64_t acc, \
       [[maybe_unused]] double acc64, [[maybe_unused]] float acc32
-#define PASS_REGISTERS(at) (at), fp, fuel, memory, ex, acc, acc64, acc32
+#define PASS_REGISTERS(at) (at), fp, fuel, memory, run, acc, acc64, acc32
 
-// Handlers are in one section, by which a fault of theirs is known (interpreted_code.cc).
+// Handlers are in one section, by which their faults are recognised (interpreted_code.cc).
 #define HANDLER(name) __attribute__((section("membrane_interpreter"))) void name(REGISTERS)
 #define DECLARE_HANDLER(name) __attribute__((visibility("hidden"))) void name(REGISTERS)
 
@@ -60,21 +60,21 @@
     DISPATCH(ip);                                   \
   } while (false)
 
-#define TRAP(kind)                                  \
-  do {                                              \
-    Machine::state(*ex).trap_kind = TrapKind::kind; \
-    return trapped(PASS_REGISTERS(ip));             \
+#define TRAP(kind)                                   \
+  do {                                               \
+    Machine::state(*run).trap_kind = TrapKind::kind; \
+    return trapped(PASS_REGISTERS(ip));              \
   } while (false)
 
 // Pays for a bulk operation, or takes more fuel first and begins it again.
-#define PAY_FOR_BULK(amount)                   \
-  do {                                         \
-    const uint64_t price = (amount);           \
-    if (fuel < static_cast<int64_t>(price)) {  \
-      Machine::state(*ex).fuel_needed = price; \
-      GO_TO(refill_for_bulk);                  \
-    }                                          \
-    fuel -= static_cast<int64_t>(price);       \
+#define PAY_FOR_BULK(amount)                    \
+  do {                                          \
+    const uint64_t price = (amount);            \
+    if (fuel < static_cast<int64_t>(price)) {   \
+      Machine::state(*run).fuel_needed = price; \
+      GO_TO(refill_for_bulk);                   \
+    }                                           \
+    fuel -= static_cast<int64_t>(price);        \
   } while (false)
 
 // Writes a result to its slot and to the accumulator of its type.
@@ -94,9 +94,9 @@ namespace membrane::engine::handlers {
 #define E(operation) DECLARE_HANDLER(operation);
 #include "engine/code/operations_each.def"
 
-// What others end in. It takes more fuel for the segment whose header is before ip.
+// Other handlers end in this. It takes more fuel for the segment whose header is before ip.
 DECLARE_HANDLER(refill);
-// The same for a bulk operation, which lacks `fuel_needed`, and whose word 1 says how far back its header is.
+// The same for a bulk operation that lacks `fuel_needed`; its word 1 says how far back its header is.
 DECLARE_HANDLER(refill_for_bulk);
 // Calls, or tail calls, `callee` of the state: of the host, or of any instance. Word 1 names where the arguments begin.
 DECLARE_HANDLER(call_instance);
@@ -105,7 +105,7 @@ DECLARE_HANDLER(tail_call_instance);
 // -- stopping -------------------------------------------------------------------------
 
 MEMBRANE_INLINE void save(REGISTERS) {
-  MachineState& m = Machine::state(*ex);
+  MachineState& m = Machine::state(*run);
   m.ip = ip;
   m.fp = fp;
   m.fuel = fuel;
@@ -119,16 +119,16 @@ MEMBRANE_INLINE void save(REGISTERS) {
 
 MEMBRANE_INLINE void stop(REGISTERS, RunState state) {
   save(PASS_REGISTERS(ip));
-  Machine::state(*ex).state = state;
+  Machine::state(*run).state = state;
 }
 
 // The kind of the trap is noted.
 MEMBRANE_INLINE void trapped(REGISTERS) { stop(PASS_REGISTERS(ip), RunState::kTrapped); }
 
-// The other side continues: the state stays kReady.
+// The other tier continues: the state stays kReady.
 MEMBRANE_INLINE void hand_over(REGISTERS, Where to) {
   save(PASS_REGISTERS(ip));
-  Machine::state(*ex).where = to;
+  Machine::state(*run).where = to;
 }
 
 // -- slots ----------------------------------------------------------------------------
@@ -170,8 +170,8 @@ MEMBRANE_INLINE simd::V128 vector_at(const uint64_t* slots) {
 }
 MEMBRANE_INLINE void put_vector(uint64_t* slots, simd::V128 v) { std::memcpy(slots, &v, sizeof v); }
 
-MEMBRANE_INLINE Table& table_of(Run* ex, uint64_t index) {
-  return *Machine::table(*Machine::state(*ex).instance, static_cast<uint32_t>(index));
+MEMBRANE_INLINE Table& table_of(Run* run, uint64_t index) {
+  return *Machine::table(*Machine::state(*run).instance, static_cast<uint32_t>(index));
 }
 
 }  // namespace membrane::engine::handlers

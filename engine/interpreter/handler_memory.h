@@ -9,14 +9,14 @@
 #if MEMBRANE_GUARD_PAGES
 #define CHECK_BOUNDS(address, size) (void)0
 #else
-#define CHECK_BOUNDS(address, size)                                                                   \
-  if ((address) + (size) > Machine::memory(*Machine::state(*ex).instance)->size_bytes()) [[unlikely]] \
+#define CHECK_BOUNDS(address, size)                                                                    \
+  if ((address) + (size) > Machine::memory(*Machine::state(*run).instance)->size_bytes()) [[unlikely]] \
   TRAP(kMemoryOutOfBounds)
 #endif
 
-// Of any memory: its index stands in word 1, the offset in word 2; the bounds are compared.
+// Of any memory: its index is in word 1, the offset in word 2; the bounds are compared.
 #define FIND_IN_ANY(address_slot, size)                                                   \
-  const Memory& any = Machine::memory(*Machine::state(*ex).instance, w.c);                \
+  const Memory& any = Machine::memory(*Machine::state(*run).instance, w.c);               \
   const uint64_t address =                                                                \
       any_address(fp[address_slot], ip[2].constant, any.is_64(), size, any.size_bytes()); \
   if (address == kOutside) [[unlikely]]                                                   \

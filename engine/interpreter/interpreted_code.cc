@@ -4,8 +4,8 @@
 
 #include "engine/instance/machine.h"
 
-// All handlers stand in one section (handler.h), whose bounds the linker provides: a fault of
-// the host's own code in guest memory is a bug, and is not taken for a guest's trap.
+// All handlers are in one section (handler.h), whose bounds the linker provides: a fault of the
+// host's own code in guest memory is a bug, and does not become a guest's trap.
 extern "C" {
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
 extern const char __start_membrane_interpreter[];

@@ -1,4 +1,4 @@
-// The interpreter's memory accesses, and what becomes of those that fault.
+// The interpreter's memory accesses, and the handling of those that fault.
 //
 // They are single instructions (memory/access.h) that hold the interpreter's registers in fixed places. When one faults
 // inside the region of the running guest's memory, those registers are taken out of the machine context, and control

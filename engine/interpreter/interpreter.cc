@@ -8,9 +8,9 @@
 
 namespace membrane::engine {
 
-bool refill_slice(Run& ex, int64_t& fuel, uint64_t needed, uint64_t slice) {
-  MachineState& m = Machine::state(ex);
-  const ExecutionLimits& limits = Machine::limits(ex);
+bool refill_slice(Run& run, int64_t& fuel, uint64_t needed, uint64_t slice) {
+  MachineState& m = Machine::state(run);
+  const ExecutionLimits& limits = Machine::limits(run);
   const bool polls = m.fuel_until_poll == 0;
   if (polls) m.fuel_until_poll = limits.poll_interval_fuel;
   const int64_t lacking = static_cast<int64_t>(needed) - fuel;
@@ -27,15 +27,15 @@ namespace handlers {
 namespace {
 
 // The interpreter's slices are short where functions may be compiled: the function that is running when one ends
-// uses much fuel, as a rule, and is worth compiling. Hot functions are found at no cost in the code, and the same
-// at every run.
-bool samples_functions(Run& ex) {
-  const FunctionCode* const function = Machine::state(ex).top->function;
+// usually uses much fuel, and is worth compiling. This finds hot functions at no cost in the code, and the same
+// ones in every run.
+bool samples_functions(Run& run) {
+  const FunctionCode* const function = Machine::state(run).top->function;
   return function->module->tier() != Tier::kInterpreter;
 }
-uint64_t slice_of(Run& ex) {
-  const uint64_t slice = Machine::limits(ex).poll_interval_fuel;
-  return samples_functions(ex) ? std::min(kSampleFuel, slice) : slice;
+uint64_t slice_of(Run& run) {
+  const uint64_t slice = Machine::limits(run).poll_interval_fuel;
+  return samples_functions(run) ? std::min(kSampleFuel, slice) : slice;
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ HANDLER(refill) {
   const uint32_t cost = ip[-1].header.cost;
   fuel += cost;
   const bool ends_sample =
-      std::exchange(Machine::state(*ex).sample_fuel, kSampleFuel) != 0 && samples_functions(*ex);
-  const bool interrupted = refill_slice(*ex, fuel, cost, slice_of(*ex));
+      std::exchange(Machine::state(*run).sample_fuel, kSampleFuel) != 0 && samples_functions(*run);
+  const bool interrupted = refill_slice(*run, fuel, cost, slice_of(*run));
   if (interrupted) return stop(PASS_REGISTERS(ip - 1), RunState::kInterrupted);
   if (fuel < static_cast<int64_t>(cost)) return stop(PASS_REGISTERS(ip - 1), RunState::kOutOfFuel);
   if (ends_sample && cost != 0) return hand_over(PASS_REGISTERS(ip - 1), Where::kTierUp);
@@ -57,10 +57,10 @@ HANDLER(refill) {
 // ip is a bulk operation that lacks `fuel_needed`; word 1 says how far back its header is.
 HANDLER(refill_for_bulk) {
   const Word* const header = ip - ip[1].slots.d;
-  const uint64_t needed = Machine::state(*ex).fuel_needed;
+  const uint64_t needed = Machine::state(*run).fuel_needed;
   // Where functions are sampled it gets no more than it needs, and the sample ends at the next header.
-  const uint64_t slice = samples_functions(*ex) ? 0 : slice_of(*ex);
-  const bool interrupted = refill_slice(*ex, fuel, needed, slice);
+  const uint64_t slice = samples_functions(*run) ? 0 : slice_of(*run);
+  const bool interrupted = refill_slice(*run, fuel, needed, slice);
   if (!interrupted && fuel >= static_cast<int64_t>(needed)) DISPATCH(ip);
   fuel += header->header.cost;
   return stop(PASS_REGISTERS(header), interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
@@ -73,7 +73,7 @@ HANDLER(kEnterNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeCall); }
 // The frame that returned left its results at fp.
 HANDLER(kReturnToNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeReturn); }
 
-// Where a run begins, and where it continues that has paused at a header.
+// Where a run begins, or continues after a pause at a header.
 static HANDLER(begin) { ENTER(ip); }
 
 }  // namespace handlers
@@ -92,10 +92,10 @@ Word handler_word(Handler handler) {
 }
 
 #if !MEMBRANE_TAIL_CALLS
-void loop(Run* ex) {
-  MachineState& m = Machine::state(*ex);
+void loop(Run* run) {
+  MachineState& m = Machine::state(*run);
   while (m.state == RunState::kReady && m.where == Where::kInterpreter)
-    m.ip->handler(m.ip, m.fp, m.fuel, m.memory, ex, m.acc, m.acc64, m.acc32);
+    m.ip->handler(m.ip, m.fp, m.fuel, m.memory, run, m.acc, m.acc64, m.acc32);
 }
 #endif
 
@@ -119,12 +119,12 @@ const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(handlers::kCros
 // The word after the handler says where the arguments begin: at the start of the frame.
 const Word kTailHostStub[2] = {handler_word(handlers::tail_call_instance), Word{}};
 
-void interpret(Run& ex) {
-  MachineState& m = Machine::state(ex);
+void interpret(Run& run) {
+  MachineState& m = Machine::state(run);
   m.memory = Machine::memory_base(*m.instance);
   m.state = RunState::kReady;
-  const InterpretedCode scope(ex);
-  if (sigsetjmp(Machine::fault_jump(ex), 0) != 0) {
+  const InterpretedCode scope(run);
+  if (sigsetjmp(Machine::fault_jump(run), 0) != 0) {
     m.trap_kind = TrapKind::kMemoryOutOfBounds;
     m.state = RunState::kTrapped;
     return;
@@ -134,9 +134,9 @@ void interpret(Run& ex) {
                           : !has_callee                 ? m.ip->handler
                           : is_tail_call(m.ip->handler) ? handlers::tail_call_instance
                                                         : handlers::call_instance;
-  handler(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
+  handler(m.ip, m.fp, m.fuel, m.memory, &run, 0, 0, 0);
 #if !MEMBRANE_TAIL_CALLS
-  loop(&ex);
+  loop(&run);
 #endif
 }
 

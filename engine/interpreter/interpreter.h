@@ -11,8 +11,8 @@
 
 namespace membrane::engine {
 
-// Runs `ex` from its saved registers until it stops; its state says why.
-void interpret(Run& ex);
+// Runs `run` from its saved registers until it stops; its state says why.
+void interpret(Run& run);
 
 // The code after the outermost frame.
 extern const Word kExitStub[2];
@@ -20,17 +20,17 @@ extern const Word kExitStub[2];
 extern const Word kReturnToNativeStub[2];
 // After a call into another instance.
 extern const Word kCrossReturnStub[2];
-// In place of a frame that ended in a call of the host, whose results are the frame's.
+// After a frame that ended in a tail call of the host, whose results are the frame's.
 extern const Word kTailHostStub[2];
-// Of an operation that leaves its frame for a function that is not the instance's own code.
+// After an operation that leaves its frame for a function that is not the instance's own code.
 bool is_tail_call(Handler handler);
 
-// What the interpreter uses before the function that then runs is compiled, where functions may be. About what
-// compiling one costs.
+// The fuel that the interpreter uses before it has the running function compiled, where functions may be
+// compiled. About the cost of compiling one.
 inline constexpr uint64_t kSampleFuel = 20'000;
 
-// Moves `slice` from the reserve to `fuel`, or what it takes to cover `needed`, or what there is. True when
-// the owner's poll, which it is time for now and then, asks to stop.
-bool refill_slice(Run& ex, int64_t& fuel, uint64_t needed, uint64_t slice);
+// Moves `slice` from the reserve to `fuel`, or more to cover `needed`, or all that is left. True when the
+// owner's poll, which is due now and then, asks to stop.
+bool refill_slice(Run& run, int64_t& fuel, uint64_t needed, uint64_t slice);
 
 }  // namespace membrane::engine

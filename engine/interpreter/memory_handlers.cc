@@ -17,7 +17,7 @@ namespace membrane::engine::handlers {
     NEXT(words);                                                                                     \
   }
 
-// Of any memory: its index stands in word 1, the offset in word 2.
+// Of any memory: its index is in word 1, the offset in word 2.
 #define LOAD_OF_ANY(name, from, to)                         \
   HANDLER(name) {                                           \
     const SlotsWord w = ip[1].slots;                        \
@@ -52,14 +52,14 @@ namespace membrane::engine::handlers {
 
 namespace {
 
-MEMBRANE_INLINE Memory& memory_of(Run* ex, uint64_t index) {
-  return Machine::memory(*Machine::state(*ex).instance, static_cast<uint32_t>(index));
+MEMBRANE_INLINE Memory& memory_of(Run* run, uint64_t index) {
+  return Machine::memory(*Machine::state(*run).instance, static_cast<uint32_t>(index));
 }
 
 }  // namespace
 
 HANDLER(kMemorySize) {  // dst, memory
-  fp[ip[1].slots.a] = memory_of(ex, ip[1].slots.b).pages();
+  fp[ip[1].slots.a] = memory_of(run, ip[1].slots.b).pages();
   NEXT(2);
 }
 
@@ -67,7 +67,7 @@ HANDLER(kMemorySize) {  // dst, memory
 
 HANDLER(kMemoryGrow) {  // dst, pages
   const SlotsWord w = ip[1].slots;
-  Memory& m = memory_of(ex, ip[2].constant);
+  Memory& m = memory_of(run, ip[2].constant);
   const uint64_t pages = number(fp[w.b], m.is_64());
   if (m.can_grow(pages)) PAY_FOR_BULK(memory_grow_cost(pages));
   fp[w.a] = number(static_cast<uint64_t>(m.grow(pages)), m.is_64());
@@ -75,15 +75,15 @@ HANDLER(kMemoryGrow) {  // dst, pages
 }
 
 // Operands are to, from or value, and count; word 2 holds the indices (bulk.h).
-#define BULK_HANDLER(id, trap, function)                                                    \
-  HANDLER(id) {                                                                             \
-    const SlotsWord w = ip[1].slots;                                                        \
-    const BulkWork work =                                                                   \
-        function(*Machine::state(*ex).instance, fp[w.a], fp[w.b], fp[w.c], ip[2].constant); \
-    if (!work.in_bounds) TRAP(trap);                                                        \
-    PAY_FOR_BULK(work.price);                                                               \
-    work.perform();                                                                         \
-    ENTER(ip + 3);                                                                          \
+#define BULK_HANDLER(id, trap, function)                                                     \
+  HANDLER(id) {                                                                              \
+    const SlotsWord w = ip[1].slots;                                                         \
+    const BulkWork work =                                                                    \
+        function(*Machine::state(*run).instance, fp[w.a], fp[w.b], fp[w.c], ip[2].constant); \
+    if (!work.in_bounds) TRAP(trap);                                                         \
+    PAY_FOR_BULK(work.price);                                                                \
+    work.perform();                                                                          \
+    ENTER(ip + 3);                                                                           \
   }
 BULK_HANDLER(kMemoryFill, kMemoryOutOfBounds, memory_fill)
 BULK_HANDLER(kMemoryCopy, kMemoryOutOfBounds, memory_copy)
@@ -93,13 +93,13 @@ BULK_HANDLER(kTableCopy, kTableOutOfBounds, table_copy)
 BULK_HANDLER(kTableInit, kTableOutOfBounds, table_init)
 
 HANDLER(kDataDrop) {
-  Machine::drop_data(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[1].imm.value));
+  Machine::drop_data(*Machine::state(*run).instance, static_cast<uint32_t>(ip[1].imm.value));
   NEXT(2);
 }
 
 // -- tables: word 2 holds the table's index, and in its high half a segment's or source's -----------
 
-// Tables have fewer than 2^32 elements: what is beyond stays beyond.
+// Tables have fewer than 2^32 elements, so an index out of bounds stays so.
 HANDLER(kClampIndex) {
   fp[ip[1].slots.a] = std::min<uint64_t>(fp[ip[1].slots.b], UINT32_MAX);
   NEXT(2);
@@ -107,7 +107,7 @@ HANDLER(kClampIndex) {
 
 HANDLER(kTableGet) {  // dst, index
   const SlotsWord w = ip[1].slots;
-  const TableElements& elements = table_of(ex, ip[2].constant).elements;
+  const TableElements& elements = table_of(run, ip[2].constant).elements;
   const uint32_t index = static_cast<uint32_t>(fp[w.b]);
   if (index >= elements.size()) [[unlikely]]
     TRAP(kTableOutOfBounds);
@@ -117,7 +117,7 @@ HANDLER(kTableGet) {  // dst, index
 
 HANDLER(kTableSet) {  // index, value
   const SlotsWord w = ip[1].slots;
-  TableElements& elements = table_of(ex, ip[2].constant).elements;
+  TableElements& elements = table_of(run, ip[2].constant).elements;
   const uint32_t index = static_cast<uint32_t>(fp[w.a]);
   if (index >= elements.size()) [[unlikely]]
     TRAP(kTableOutOfBounds);
@@ -126,13 +126,13 @@ HANDLER(kTableSet) {  // index, value
 }
 
 HANDLER(kTableSize) {
-  fp[ip[1].slots.a] = table_of(ex, ip[2].constant).elements.size();
+  fp[ip[1].slots.a] = table_of(run, ip[2].constant).elements.size();
   NEXT(3);
 }
 
 HANDLER(kTableGrow) {  // dst, value, count
   const SlotsWord w = ip[1].slots;
-  Table& table = table_of(ex, ip[2].constant);
+  Table& table = table_of(run, ip[2].constant);
   const uint64_t count = static_cast<uint32_t>(fp[w.c]);
   if (table.can_grow(count)) PAY_FOR_BULK(bulk_table_cost(count));
   fp[w.a] = number(static_cast<uint64_t>(table.grow(count, fp[w.b])), table.is_64);
@@ -141,12 +141,14 @@ HANDLER(kTableGrow) {  // dst, value, count
 
 namespace {
 
-void drop_elements(Run* ex, uint32_t index) { Machine::elements(*Machine::state(*ex).instance, index) = {}; }
+void drop_elements(Run* run, uint32_t index) {
+  Machine::elements(*Machine::state(*run).instance, index) = {};
+}
 
 }  // namespace
 
 HANDLER(kElemDrop) {
-  drop_elements(ex, static_cast<uint32_t>(ip[1].imm.value));
+  drop_elements(run, static_cast<uint32_t>(ip[1].imm.value));
   NEXT(2);
 }
 

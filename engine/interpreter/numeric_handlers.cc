@@ -1,4 +1,5 @@
-// The handlers of numbers: the rows of operations.def without those of memories and fields, and what fuses two of them.
+// The handlers of numbers: the rows of operations.def except those of memories and fields, and the operations that fuse
+// two of them.
 #include "engine/code/numeric.h"
 #include "engine/interpreter/handler.h"
 
@@ -6,7 +7,7 @@ namespace membrane::engine::handlers {
 
 using namespace numeric;
 
-// Slots dst, a, b; or dst, a and a constant. Where an operand is the accumulator, its slot stands in the word all the same.
+// Slots dst, a, b; or dst, a and a constant. The word has the slot of an operand that is in the accumulator, too.
 
 #define FORM(name, word_format, result, a_value, b_value, words, function) \
   HANDLER(name) {                                                          \

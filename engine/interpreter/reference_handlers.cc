@@ -10,21 +10,21 @@ namespace membrane::engine::handlers {
 
 namespace {
 
-MEMBRANE_INLINE Object* object_of(Run* ex, uint64_t reference) {
-  return Machine::state(*ex).instance->heap().object(reference);
+MEMBRANE_INLINE Object* object_of(Run* run, uint64_t reference) {
+  return Machine::state(*run).instance->heap().object(reference);
 }
 
 }  // namespace
 
-#define FIND_STRUCT(slot)                                                                   \
-  if (fp[slot] == 0) [[unlikely]]                                                           \
-    TRAP(kNullStructure);                                                                   \
-  uint8_t* const field = object_of(ex, fp[slot])->fields() + static_cast<uint32_t>(w.value)
+#define FIND_STRUCT(slot)                                                                    \
+  if (fp[slot] == 0) [[unlikely]]                                                            \
+    TRAP(kNullStructure);                                                                    \
+  uint8_t* const field = object_of(run, fp[slot])->fields() + static_cast<uint32_t>(w.value)
 
 #define FIND_ELEMENT(slot, index_slot, size)                    \
   if (fp[slot] == 0) [[unlikely]]                               \
     TRAP(kNullArray);                                           \
-  Object* const array = object_of(ex, fp[slot]);                \
+  Object* const array = object_of(run, fp[slot]);               \
   const uint64_t index = static_cast<uint32_t>(fp[index_slot]); \
   if (index >= array->length) [[unlikely]]                      \
     TRAP(kArrayOutOfBounds);                                    \
@@ -110,7 +110,7 @@ HANDLER(kArrayLen) {
   const uint64_t array = fp[ip[1].slots.b];
   if (array == 0) [[unlikely]]
     TRAP(kNullArray);
-  fp[ip[1].slots.a] = object_of(ex, array)->length;
+  fp[ip[1].slots.a] = object_of(run, array)->length;
   NEXT(2);
 }
 
@@ -147,32 +147,32 @@ HANDLER(kExternConvertAny) {
 
 namespace {
 
-MEMBRANE_INLINE bool passes(Run* ex, uint64_t reference, uint64_t type) {
-  return is_of_type(*ex, reference, static_cast<wasm::ValType>(static_cast<uint32_t>(type)));
+MEMBRANE_INLINE bool passes(Run* run, uint64_t reference, uint64_t type) {
+  return is_of_type(*run, reference, static_cast<wasm::ValType>(static_cast<uint32_t>(type)));
 }
 
 }  // namespace
 
 HANDLER(kRefTest) {  // dst, reference; type
-  fp[ip[1].slots.a] = passes(ex, fp[ip[1].slots.b], ip[2].constant) ? 1 : 0;
+  fp[ip[1].slots.a] = passes(run, fp[ip[1].slots.b], ip[2].constant) ? 1 : 0;
   NEXT(3);
 }
 
 HANDLER(kRefCast) {  // reference; type
-  if (!passes(ex, fp[ip[1].slots.a], ip[2].constant)) [[unlikely]]
+  if (!passes(run, fp[ip[1].slots.a], ip[2].constant)) [[unlikely]]
     TRAP(kCastFailure);
   NEXT(3);
 }
 
 HANDLER(kCastToAcc) {  // reference; type
-  acc = passes(ex, fp[ip[1].slots.a], ip[2].constant) ? 1 : 0;
+  acc = passes(run, fp[ip[1].slots.a], ip[2].constant) ? 1 : 0;
   NEXT(3);
 }
 
 HANDLER(kAggregate) {  // first operand; numbers; instruction
   save(PASS_REGISTERS(ip));
-  const AggregateOutcome outcome = perform_aggregate(*ex, ip, fp);
-  fuel = Machine::state(*ex).fuel;
+  const AggregateOutcome outcome = perform_aggregate(*run, ip, fp);
+  fuel = Machine::state(*run).fuel;
   if (outcome == AggregateOutcome::kUnpaid) GO_TO(refill_for_bulk);
   if (outcome == AggregateOutcome::kTrapped) return trapped(PASS_REGISTERS(ip));
   ENTER(ip + 4);
@@ -181,7 +181,7 @@ HANDLER(kAggregate) {  // first operand; numbers; instruction
 HANDLER(kRefFunc) {
   const ImmediateWord w = ip[1].imm;
   fp[w.a] = reinterpret_cast<uint64_t>(
-      Machine::function(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value)));
+      Machine::function(*Machine::state(*run).instance, static_cast<uint32_t>(w.value)));
   NEXT(2);
 }
 

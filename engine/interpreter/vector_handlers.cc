@@ -8,7 +8,7 @@ using namespace numeric;
 
 namespace {
 
-// One access of the slots' memory, so that the vector's own write is still at hand.
+// One access of the slots' memory, so that the processor forwards the vector's own write.
 template <typename T>
 MEMBRANE_INLINE T lane_at(const uint64_t* slots, uint32_t lane) {
   T value;
@@ -150,14 +150,14 @@ HANDLER(kSelectVector) {  // dst, if true, if false, condition
 HANDLER(kGlobalGetVector) {
   const ImmediateWord w = ip[1].imm;
   const GlobalInstance& global =
-      *Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value));
+      *Machine::global(*Machine::state(*run).instance, static_cast<uint32_t>(w.value));
   put_vector(fp + w.a, simd::V128{global.bits, global.high_bits});
   NEXT(2);
 }
 
 HANDLER(kGlobalSetVector) {
   const ImmediateWord w = ip[1].imm;
-  GlobalInstance& global = *Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value));
+  GlobalInstance& global = *Machine::global(*Machine::state(*run).instance, static_cast<uint32_t>(w.value));
   global.bits = fp[w.a];
   global.high_bits = fp[w.a + 1];
   NEXT(2);

@@ -156,8 +156,8 @@ MEMBRANE_INLINE T load(const uint8_t* memory, uint64_t address, const Word* ip, 
   }
 }
 
-// A store that reaches over the memory's end may have written what is before the end when it faults: the
-// architecture allows it. So the same bytes are read first, and the read faults.
+// The architecture allows a store across the memory's end to write the part before the end, and then
+// fault. So the same bytes are read first, and the read faults.
 #define MEMBRANE_STORE(read, write, constraint)                 \
   asm volatile(read ", [%[m], %[a]]\n\t" write ", [%[m], %[a]]" \
                :                                                \

@@ -27,7 +27,7 @@ void handle(int number, siginfo_t* info, void* context) {
   if (running == nullptr || !running->take_fault(info->si_addr, context)) forward(number, info, context);
 }
 
-// A sanitizer that is left from a stack of signals looks for the usual one in /proc, which a worker does not have.
+// A sanitizer that returns from a signal stack looks for the usual stack in /proc, which a worker does not have.
 constexpr int kOnItsOwnStack = kIsSanitized ? 0 : SA_ONSTACK;
 
 }  // namespace

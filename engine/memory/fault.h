@@ -1,8 +1,8 @@
 // Faults in guest memory become traps.
 //
-// What runs guest code on a thread (the interpreter, compiled code) is a GuestCode as long as it does. When an access
-// of that thread faults, the signal handler asks the innermost GuestCode whether the fault is its own. Any other fault
-// goes to the handler that was installed before.
+// Each tier registers a GuestCode while it runs guest code on a thread. When an access of that thread faults, the
+// signal handler asks the innermost GuestCode whether the fault is its own. Any other fault goes to the handler that
+// was installed before.
 //
 // Threads: the handler is installed once for the process; GuestCodes are of one thread.
 #pragma once
@@ -19,8 +19,8 @@ class GuestCode {
   GuestCode& operator=(const GuestCode&) = delete;
 
   // Called by the signal handler, for an access to `address` by the instruction that `context` (a ucontext_t) names.
-  // True: the access was the guest's, and the thread continues as `context` now says. May also not return, but jump.
-  // False, and nothing changed: it was not.
+  // True: the access was the guest's, and the thread continues as `context` now says. It may also jump instead of
+  // returning. False: it was not the guest's, and nothing changed.
   virtual bool take_fault(const void* address, void* context) = 0;
 
  protected:

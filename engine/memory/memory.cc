@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<uint64_t> ceiling_bytes{UINT64_MAX}, in_use_bytes{0};
 
-// Of what all memories have together.
+// Takes from the ceiling of all memories together.
 bool take_from_ceiling(uint64_t bytes) {
   uint64_t before = in_use_bytes.load(std::memory_order_relaxed);
   do {
@@ -68,7 +68,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
   return memory;
 }
 
-// Makes so much of the region accessible, with the image at its beginning.
+// Makes this much of the region accessible, with the image at its beginning.
 bool Memory::prepare(uint64_t bytes) {
   const bool done = region_.accessible_bytes > bytes
                         ? protect(base_, bytes, region_.accessible_bytes, PROT_NONE)
@@ -82,7 +82,7 @@ bool Memory::prepare(uint64_t bytes) {
     return true;
   }
   if (image_->bytes() > bytes) return false;
-  if (!image_->map_at(base_)) {  // a copy of it will do
+  if (!image_->map_at(base_)) {  // a copy will do
     std::memcpy(base_, image_->content().data(), image_->bytes());
     image_ = nullptr;
     return true;
@@ -113,7 +113,8 @@ int64_t Memory::grow(uint64_t delta_pages) {
   const uint64_t before = pages_;
   const uint64_t after = before + delta_pages;
   if (delta_pages > wasm::kMaxPages || after > max_pages_) {
-    // The end of all memories, which the owner's limit reaches at most, and not what the module says of this one.
+    // Reaching the largest size of any memory counts as reaching the owner's limit; the module's own maximum
+    // does not.
     limit_was_hit_ = limit_was_hit_ || max_pages_ == wasm::kMaxPages;
     return -1;
   }

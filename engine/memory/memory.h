@@ -10,7 +10,7 @@
 // An access with a 64-bit address can be anywhere, so its bounds are compared (handler_memory.h). Also then
 // a memory has at most 4 GiB.
 //
-// Regions come from a process-wide pool (region_pool.h): what one guest leaves is gone before another sees the
+// Regions come from a process-wide pool (region_pool.h): what one guest leaves is cleared before another sees the
 // region. A memory begins with zeros, or with an image (memory_image.h).
 //
 // Ownership: a Memory owns its region until it is destroyed. Threads: a Memory
@@ -41,7 +41,7 @@ struct MemoryStart {
   std::shared_ptr<const MemoryImage> image = {};  // its first bytes; not more than it has
 };
 
-// All linear memories of the process together may have so much; what is beyond is refused as beyond a limit is.
+// The most that all linear memories of the process may have together; what exceeds it is refused like what exceeds a limit.
 // UINT64_MAX, the default: no ceiling. What is in use already stays.
 void set_memory_ceiling(uint64_t bytes);
 uint64_t memory_in_use_bytes();
@@ -52,7 +52,7 @@ class Memory {
   static constexpr uint64_t kGuardBytes = 1ull << 16;  // after the region: an access is up to 16 bytes wide
 
   // `limit_bytes` bounds growth on top of the type's own maximum, and so does `shared`, when it is given.
-  // Errors: kExhausted when the beginning is beyond a limit or the ceiling, or no region can be had.
+  // Errors: kExhausted when the initial size exceeds a limit or the ceiling, or there is no region.
   static Result<std::unique_ptr<Memory>> create(const wasm::MemoryType& type, uint64_t limit_bytes,
                                                 MemoryBudget* shared = nullptr, MemoryStart start = {});
   ~Memory();
@@ -60,18 +60,19 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   [[nodiscard]] uint8_t* base() const { return base_; }
-  // Whether an address is in the region or after it in the guard: no other memory's, and none of the host's data.
+  // Whether an address is in the region or in the guard after it, where no other memory and no data of the host
+  // is.
   [[nodiscard]] bool reserves(const void* address) const {
     const auto* const at = static_cast<const uint8_t*>(address);
     return at >= base_ && at < base_ + kRegionBytes + kGuardBytes;
   }
   [[nodiscard]] uint64_t size_bytes() const { return uint64_t{pages_} * wasm::kPageBytes; }
   [[nodiscard]] uint32_t pages() const { return pages_; }
-  [[nodiscard]] bool is_64() const { return is_64_; }  // its addresses are i64; it is no larger for that
+  [[nodiscard]] bool is_64() const { return is_64_; }  // its addresses are i64; it has the same maximum
   [[nodiscard]] std::span<uint8_t> bytes() { return {base_, size_bytes()}; }
   // The type with the present size as its minimum, as imports are matched against.
   [[nodiscard]] wasm::MemoryType type() const;
-  // What it began with, when its pages still are those of the image until they are changed; else null.
+  // The image that its unchanged pages are mapped from; null when there is none.
   [[nodiscard]] const std::shared_ptr<const MemoryImage>& image() const { return image_; }
 
   [[nodiscard]] bool can_grow(uint64_t delta_pages) const {
@@ -79,8 +80,8 @@ class Memory {
            pages_ + delta_pages <= std::min<uint64_t>(max_pages_, limit_pages_) &&
            (shared_ == nullptr || delta_pages <= shared_->left_pages);
   }
-  // Somebody runs code that will change it. At the first time pages are made ready for that, which an instance that
-  // nobody runs does not need.
+  // Call this before code that may change it runs. The first call makes pages ready; an instance that never runs
+  // saves that.
   void begin_run();
   // The size before in pages, or -1 (as memory.grow answers) when it does not fit.
   int64_t grow(uint64_t delta_pages);
@@ -105,7 +106,7 @@ class Memory {
   bool has_max_ = false;
   bool is_64_ = false;
   bool limit_was_hit_ = false;
-  bool will_change_ = false;  // it began with an image, and nobody has run yet
+  bool will_change_ = false;  // it began with an image, and nothing has run yet
   Region region_;
   std::shared_ptr<const MemoryImage> image_;
 };

@@ -23,7 +23,7 @@ std::shared_ptr<const MemoryImage> MemoryImage::create(uint64_t bytes, std::span
     if (part.first > bytes || part.second.size() > bytes - part.first ||
         !write_at(image->file_, part.first, part.second))
       return nullptr;
-  // From here on nobody can change it, this process included.
+  // From here on it cannot be changed, not even by this process.
   if (fcntl(image->file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
     return nullptr;
   return image->map(size) ? image : nullptr;
@@ -74,7 +74,7 @@ std::vector<MemoryRange> MemoryImage::learned() const {
 
 void MemoryImage::populate(uint8_t* base) const {
 #ifdef MADV_POPULATE_WRITE
-  // A hint: an older kernel refuses, and the pages are made when they are changed.
+  // A hint: if an older kernel refuses, the pages are made when they are changed.
   for (const auto& [offset, bytes] : learned()) madvise(base + offset, bytes, MADV_POPULATE_WRITE);
 #else
   static_cast<void>(base);

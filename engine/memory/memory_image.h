@@ -1,8 +1,8 @@
-// What many memories begin with: written once into a file without a name, and mapped copy-on-write into each, so
-// that beginning costs the pages that are changed and not those that are there.
+// The content that many memories begin with: written once into a file without a name, and mapped copy-on-write
+// into each, so that a memory pays for the pages that it changes, and not for all of them.
 //
 // Ownership: shared by the memories that begin with it and by their maker. Threads: any; it does not change,
-// but for what it learns.
+// except for what it learns.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ using MemoryPart = std::pair<uint64_t, std::span<const uint8_t>>;
 
 class MemoryImage {
  public:
-  // With less to begin with, copying it costs less than to map it.
+  // Copying less than this costs less than mapping it.
   static constexpr uint64_t kLeastBytes = 256u << 10;
 
   // The parts are within the first `bytes`, and may follow each other in any order; what is between them is zero.
   // Null when the system has no room or no such files: then the parts must be copied.
   static std::shared_ptr<const MemoryImage> create(uint64_t bytes, std::span<const MemoryPart> parts);
-  // Of a part of a file, which nobody changes any more. `offset` and `bytes` are whole pages of the system. Null when
-  // the system refuses.
+  // An image of a part of a file, which must not change any more. `offset` and `bytes` are whole pages of the system.
+  // Null when the system refuses.
   static std::shared_ptr<const MemoryImage> of_file(int file, uint64_t offset, uint64_t bytes);
   ~MemoryImage();
   MemoryImage(const MemoryImage&) = delete;
@@ -36,11 +36,11 @@ class MemoryImage {
   [[nodiscard]] uint64_t number() const { return number_; }  // of this image alone in the process; never 0
   [[nodiscard]] uint64_t bytes() const { return content_.size(); }  // whole pages of the system
   [[nodiscard]] std::span<const uint8_t> content() const { return content_; }
-  // Maps it at `base`, to be read and written.
+  // Maps it at `base`, readable and writable.
   [[nodiscard]] bool map_at(uint8_t* base) const;
 
-  // The ranges that a memory had changed when it ended. The first that is reported is kept, and the pages of other
-  // memories are made at once when code begins to run, instead of one by one when they are changed.
+  // Reports the ranges that a memory had changed when it ended. The first report is kept: the same pages of other
+  // memories are then made at once when code begins to run, instead of one by one as they are changed.
   void learn(std::span<const MemoryRange> changed) const;
   [[nodiscard]] std::vector<MemoryRange> learned() const;
   void populate(uint8_t* base) const;

@@ -25,15 +25,16 @@ constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
 constexpr size_t kMostIdle = 64;  // regions: each is 8 GiB of addresses
 constexpr size_t kMostReleased =
     2;  // that wait for the thread: each may keep kMostRestoredBytes of its guest's
-// Up to so much of a region is looked through besides its image, of which the system knows what has changed; so much is
-// put back in place, and so much stays with all idle regions together.
+// Limits of what is searched of a region beside its image (the system knows what has changed in that), of what is put
+// back in place, and of what all idle regions keep together.
 constexpr uint64_t kMostSearchedBytes = 128u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
 constexpr size_t kMostRuns = 32, kMostRunsOfImage = 1024;
 
-// A page that is not there may still be in the swap, with what the guest left in it.
+// A page that is not in memory may still be in the swap, with what the guest left in it.
 enum class PageState : uint8_t { kAbsent, kPresent };
 
-// Calls `each` with the state, offset and bytes of each run of pages that are alike. False when it said so.
+// Calls `each` with the state, offset and bytes of each run of pages in the same state. False when `each`
+// returned false.
 template <typename F>
 bool for_each_run(std::span<const PageState> pages, uint64_t first_offset, const F& each) {
   const uint64_t page_bytes = system_page_bytes();
@@ -48,7 +49,7 @@ bool for_each_run(std::span<const PageState> pages, uint64_t first_offset, const
 
 bool drop(uint8_t* base, uint64_t bytes) { return bytes == 0 || madvise(base, bytes, MADV_DONTNEED) == 0; }
 
-// Room for the states of so many pages, of the thread's own.
+// Room for the states of that many pages, the thread's own.
 std::span<PageState> page_states(size_t count) {
   thread_local std::vector<PageState> states;
   if (states.size() < count) states.resize(count);
@@ -76,7 +77,7 @@ std::optional<uint64_t> restore_zeros(uint8_t* base, uint64_t begin, uint64_t en
   return done ? std::optional(kept) : std::nullopt;
 }
 
-// Puts the pages that a guest has changed back as the image has them. As restore_zeros().
+// Restores the pages that a guest has changed from the image. Returns the same as restore_zeros().
 std::optional<uint64_t> restore_image(uint8_t* base, const MemoryImage& image) {
   const auto own = page_runs(base, image.bytes(), Pages::kOwn);
   if (!own || own->size() > kMostRunsOfImage) return std::nullopt;
@@ -132,7 +133,8 @@ RegionPool& RegionPool::instance() {
   return *pool;
 }
 
-// The last that has this image; else the last without one; else the last.
+// The most recent region with this image; else the most recent one without an image; else the most
+// recent one.
 bool RegionPool::take_idle(uint64_t image, Region& region) {
   if (idle_.empty()) return false;
   auto best = idle_.end() - 1;
@@ -151,7 +153,7 @@ bool RegionPool::take_idle(uint64_t image, Region& region) {
   return true;
 }
 
-// The oldest that has this image.
+// The oldest region with this image.
 bool RegionPool::take_released(uint64_t image, Released& released) {
   const auto found = std::ranges::find(released_, image, [](const Released& r) { return r.region.image; });
   if (found == released_.end()) return false;
@@ -221,7 +223,8 @@ void RegionPool::put_back_in_background() {
   in_background_ = true;
 }
 
-// With the lock held. The region that the thread was at is lost to the child; those that waited for it are not.
+// Call it with the lock held. The region that the thread was working on is lost to the child; those that were
+// waiting for it are not.
 void RegionPool::begin_as_child() {
   in_background_ = has_thread_ = false;
   new (&has_released_)
@@ -229,7 +232,7 @@ void RegionPool::begin_as_child() {
   mutex_.unlock();
 }
 
-// False when the caller is to put it back itself.
+// False when the caller has to restore it itself.
 bool RegionPool::give_to_thread(Released& released) {
   const std::lock_guard lock(mutex_);
   if (!in_background_ || released_.size() >= kMostReleased) return false;

@@ -1,4 +1,4 @@
-// The address space of linear memories. What one guest leaves in a region is gone before another gets it.
+// The address space of linear memories. What one guest leaves in a region is cleared before another gets it.
 //
 // First touches cost most: on a virtual machine the fault for a page costs thirty times what zeroing it costs. So
 // the pages that a guest has changed are put back as they were, in place, and stay with the region; only what is
@@ -36,19 +36,21 @@ class RegionPool {
  public:
   static RegionPool& instance();  // outlives every memory, also static ones
 
-  // A region that reads as the image, which may be 0, and zeros after; or without an image: to be mapped.
+  // A region that reads as the image (0: none) and then zeros, or one without an image, into which the
+  // caller maps it.
   Region acquire(uint64_t image);
   // `image` is what the region is mapped from.
   void release(Region region, std::shared_ptr<const MemoryImage> image);
-  // For a process that makes and ends many sandboxes: from now on a thread of the pool's own, which begins when it is first
-  // needed, puts regions back. A child that the process forks puts them back in release() again.
+  // For a process that makes and ends many sandboxes: from now on a thread of the pool, started when it is first needed,
+  // restores regions. A forked child of the process restores them in release() again.
   void put_back_in_background();
-  // For a process that runs one program and ends: regions that are given back go to the system from now on.
+  // For a process that runs one program and ends: from now on released regions go back to the system.
   void keep_none();
-  // Before fork(), in the parent: idle regions keep the pages of their images, which the child's page tables then have, and
-  // give back their own, which a child would have to copy twice: their entries now, and what they hold when it is written.
+  // Call it in the parent before fork(). Idle regions keep the pages of their images, which the child's page tables then
+  // have, and give back their own pages, for which a child would pay twice: for copying the entries now, and the contents
+  // when it writes.
   void prepare_for_fork();
-  // The image is no more.
+  // The image was destroyed.
   void forget(uint64_t image);
 
   struct Count {
@@ -60,7 +62,7 @@ class RegionPool {
 
  private:
   RegionPool() = default;
-  // A region that still is as its guest left it.
+  // A region in the state in which its guest left it.
   struct Released {
     Region region;
     std::shared_ptr<const MemoryImage> image;

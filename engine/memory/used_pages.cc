@@ -32,8 +32,8 @@ std::optional<std::vector<MemoryRange>> changed_pages(const Memory& memory) {
   return changed;
 }
 
-// What it began with and nobody touched is not there, and not zero either. A large memory of which little is used is not
-// read whole, unless the system does not say what is touched.
+// Pages of the image that were not touched are not in memory, but are not zero either. A large memory of which little is
+// used is not read whole, unless the system does not say which pages are touched.
 std::vector<MemoryRange> used_pages(const Memory& memory) {
   const uint64_t bytes = memory.size_bytes();
   const std::span<const uint8_t> image =

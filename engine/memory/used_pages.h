@@ -1,4 +1,4 @@
-// Which pages of a linear memory hold anything, found without reading those that nobody touched.
+// Which pages of a linear memory hold anything, found without reading those that were not touched.
 //
 // Threads: the memory's own.
 #pragma once
@@ -13,7 +13,7 @@ namespace membrane::engine {
 // Runs of pages of 4 KiB that are not all zero, ascending: offset and bytes.
 std::vector<MemoryRange> used_pages(const Memory& memory);
 
-// Runs of pages that are not as the image has them that the memory began with, nor zero where it has none. Nothing
+// Runs of pages that differ from the image that the memory began with, or, beyond the image, from zero. Nothing
 // when that is unknown: there is no image, or the system does not say.
 std::optional<std::vector<MemoryRange>> changed_pages(const Memory& memory);
 

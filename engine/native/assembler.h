@@ -8,7 +8,7 @@
 //   a.op(Alu::kAdd, Width::k32, rax, rcx);
 //
 // The buffer grows as it is written: after every instruction there is room for another of any
-// length. ensure() makes room for many at once; what is to be written need not be counted.
+// length. ensure() makes room for many at once, so that callers need not count.
 //
 // Jumps have 32-bit displacements; a Patch names one that waits for its target.
 //
@@ -147,7 +147,7 @@ inline constexpr AvxEncoding kAvxEncodings[] = {
 class Assembler {
  public:
   static constexpr size_t kRoom = 512;
-  // has_room() is false again after so much code, also when the buffer is larger: its caller looks around then.
+  // has_room() is false after each window of code, even when the buffer is larger, so that its caller can check for a stop.
   static constexpr size_t kWindow = 16384;
   static constexpr size_t kSlack = 64;  // always there: two instructions of the greatest length, and more
 
@@ -173,7 +173,7 @@ class Assembler {
   void mov(Width w, Reg to, Reg from) { rr(w, 0x8B, to, from); }
   void mov(Width w, Reg to, Mem from) { rm(w, 0x8B, to, from); }
   void mov(Width w, Mem to, Reg from) { rm(w, 0x89, from, to); }
-  // The same for a place of which the base is rbp and the offset positive, as slots of frames are.
+  // The same for a place with base rbp and a positive offset, such as a frame's slot.
   void mov_from_slot(Reg to, uint32_t offset) { slot(0x8B, to, offset); }
   void mov_to_slot(uint32_t offset, Reg from) { slot(0x89, from, offset); }
   void mov_imm(Reg to, uint64_t value) {
@@ -253,7 +253,7 @@ class Assembler {
     if (is_short) out.u8(static_cast<uint8_t>(value));
     else out.u32(static_cast<uint32_t>(value));
   }
-  // sub with four bytes of constant, and jl: the charge of a segment. Both are to be patched.
+  // sub with four bytes of constant, and jl: the charge of a segment. Both are patched later.
   struct ChargePatches {
     Patch constant, branch;
   };
@@ -501,8 +501,8 @@ class Assembler {
     end_ = at_ + std::min(left, std::max(least, kWindow));
   }
 
-  // Writes one instruction. The place is kept in a register meanwhile: bytes that are written could be those
-  // of at_ itself, as far as a compiler knows, so that each would wait for the one before.
+  // Writes one instruction. The position is in a local variable: for all that a compiler knows, the written
+  // bytes could be those of at_ itself, so that each write would wait for the one before.
   class Out {
    public:
     MEMBRANE_INLINE explicit Out(Assembler& a) : assembler_(a) {
@@ -539,13 +539,13 @@ class Assembler {
     MEMBRANE_INLINE void rex_if(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0, bool force = false) {
       if (wide || force || reg >= 8 || rm >= 8 || index >= 8) rex(wide, reg, rm, index);
     }
-    // So many bytes of `code`, the lowest first.
+    // Writes the first bytes of `code`, the lowest first.
     MEMBRANE_INLINE void put(uint64_t code, uint32_t size) {
       std::memcpy(at_, &code, 8);
       at_ += size;
     }
-    // The same after a REX prefix, if one is needed. Neither is written byte by byte, nor asked for by a branch
-    // that nobody could foretell.
+    // The same after a REX prefix, if one is needed. Neither is written byte by byte, or decided by a branch
+    // that the processor could not predict.
     MEMBRANE_INLINE void put_behind_rex(uint64_t code, uint32_t size, bool wide, uint8_t reg, uint8_t rm,
                                         uint8_t index = 0, bool force = false) {
       const uint32_t bits = uint32_t{wide} << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | rm >> 3;

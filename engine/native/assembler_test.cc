@@ -1,7 +1,7 @@
 // Every instruction that the assembler can write, disassembled by another tool.
 //
 // What is expected follows from the arguments of each call, in the tool's Intel syntax. All cases go through
-// one process; `ud2` stands after each, so that a wrong length cannot spoil the next.
+// one process; `ud2` follows each, so that a wrong length cannot spoil the next.
 
 #include "engine/native/assembler.h"
 

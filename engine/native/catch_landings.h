@@ -21,7 +21,7 @@ namespace membrane::engine::native {
 class CatchLandings {
  public:
   static constexpr uint32_t kNone = CatchTable::kNone;  // of a chain that is empty
-  // Where a clause leads, and what is in registers there.
+  // The target of a clause, and what is in registers there.
   struct Landing {
     bool returns = false;
     uint32_t target = 0;
@@ -56,8 +56,8 @@ class CatchLandings {
   }
   void begin_region(uint32_t at, uint32_t region) { table_.boundaries.push_back({at, region}); }
 
-  // Calls write_one(landing), which gives the place in the code where it wrote it, for each; once for those that follow
-  // each other and are the same.
+  // Calls write_one(landing), which returns the place in the code where it wrote it, for each landing; once for equal
+  // neighbours.
   template <typename F>
   void write(const F& write_one) {
     for (size_t i = 0; i < landings_.size(); ++i) {

@@ -20,10 +20,10 @@ namespace {
 
 constexpr size_t kArenaBytes = 1ull << 30;  // of addresses; pages are taken as they are written
 constexpr size_t kGranule = 64;             // a cache line: functions begin at its start
-constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least so much go back to the system,
+constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least this size go back to the system,
 constexpr size_t kWarmBytes = 16 << 20;     // but for the first pages: the next module finds them there
-constexpr size_t kHugePageBytes = 2 << 20;  // code that takes several is worth them
-constexpr size_t kAheadBytes = 128 << 10;   // pages are asked for by so many, where much will be written
+constexpr size_t kHugePageBytes = 2 << 20;  // for code that takes several
+constexpr size_t kAheadBytes = 128 << 10;   // pages are requested in such steps, where much will be written
 constexpr uint8_t kTrap = 0xCC;             // int3: what still jumped to free code would stop
 
 std::atomic<const uint8_t*> arena_begin{nullptr};  // of the executable view
@@ -52,9 +52,9 @@ class Arena {
   // Makes a reserved range longer where it is.
   bool extend(size_t at, size_t bytes, size_t to) {
     const std::lock_guard lock(mutex_);
-    const auto behind = free_.find(at + bytes);
-    if (behind == free_.end() || behind->second < to - bytes) return false;
-    take(behind, to - bytes);
+    const auto next = free_.find(at + bytes);
+    if (next == free_.end() || next->second < to - bytes) return false;
+    take(next, to - bytes);
     advise(at, to);
     return true;
   }
@@ -69,7 +69,7 @@ class Arena {
     merge(at, bytes);
   }
 
-  // A range of whole pages that runs what is in a file.
+  // Maps a part of a file into a range of whole pages.
   std::optional<size_t> map(int file, uint64_t offset, size_t bytes) {
     const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
     const std::optional<size_t> reserved = reserve(size + page);
@@ -87,7 +87,7 @@ class Arena {
     unmap(at, bytes);
     return std::nullopt;
   }
-  // The range runs the arena's own pages again. When it cannot, it is nobody's for ever.
+  // Maps the arena's own pages into the range again. If that fails, the range is never used again.
   void unmap(size_t at, size_t bytes) {
     const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
     {
@@ -97,7 +97,7 @@ class Arena {
     if (map_own(executable_, PROT_EXEC, file_, at, size)) give(at, size);
   }
 
-  // All that was written is copied to pages of a file of this process's own, which are then where the others were.
+  // Copies all that was written to pages of this process's own, which take the place of the others.
   bool separate() {
     if (executable_ == nullptr) return true;
     const std::lock_guard lock(mutex_);
@@ -121,8 +121,8 @@ class Arena {
     return true;
   }
 
-  // Has the pages there at once: each first touch would be a trap into the system. A kernel that does not know this
-  // has them touched one by one.
+  // Makes the pages at once, since each first touch would be a page fault. With a kernel that does not support
+  // this, touches them one by one.
   void touch(size_t at, size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
     const size_t page = system_page_bytes();
@@ -147,7 +147,7 @@ class Arena {
     return mmap(const_cast<uint8_t*>(view) + at, bytes, PROT_READ | protection,
                 MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, static_cast<off_t>(at)) != MAP_FAILED;
   }
-  // What lies between the ranges.
+  // What is between the ranges.
   static Ranges between(const Ranges& ranges) {
     Ranges gaps;
     size_t end = 0;
@@ -233,7 +233,7 @@ class Arena {
     std::memset(writable_ + at, kTrap, bytes);
   }
 
-  // First touches are what writing much code costs most, and huge pages have few.
+  // First touches are the largest cost of writing much code, and huge pages need few.
   void advise(size_t at, size_t bytes) {
     if (bytes < kHugePageBytes) return;
     const size_t first = at & ~(kHugePageBytes - 1);

@@ -32,7 +32,7 @@ class CodeBlock {
   bool is_of_file_ = false;
 };
 
-// Code on its way into the arena: it is written where it will run, though nobody runs it yet.
+// Writes code into the arena, at the place where it will run.
 class CodeWriter {
  public:
   explicit CodeWriter(size_t expected_bytes);
@@ -54,17 +54,17 @@ class CodeWriter {
   void touch_ahead();
 
   size_t at_ = 0, room_ = 0, used_ = 0;
-  size_t touched_ = 0;  // so far there are pages, where it pays to ask for them
+  size_t touched_ = 0;  // up to here pages were requested, where that pays
 };
 
 // A block with a copy of `code`. One without code when there is no room.
 CodeBlock publish(std::span<const uint8_t> code);
 
-// A block that is mapped from a file, whose bytes at `offset`, a multiple of the page size, nobody changes any more.
-// One without code when there is no room.
+// A block that is mapped from a file, whose bytes at `offset`, a multiple of the page size, must not change any
+// more. One without code when there is no room.
 CodeBlock map_code(int file, uint64_t offset, size_t bytes);
 
-// The arena is reserved at the first use. A process that will not be able to do that later does it now.
+// Reserves the arena, for a process that will not be able to do that at the first use.
 void prepare_arena();
 // After fork(), in the child, which has one thread: from here on it writes and runs pages of its own, and no longer those
 // of its parent. False when the system refuses: the child must not run guests then.

@@ -1,4 +1,4 @@
-// The memory that machine code lies in.
+// The memory that holds machine code.
 
 #include "engine/native/code_arena.h"
 
@@ -161,7 +161,7 @@ TEST_F(WritingCode, GrowsWhereItIsAndElsewhere) {
   }
 }
 
-// Where a writer that expects so many bytes begins to write. It is given back at once.
+// Where a writer that expects this many bytes begins to write. The range is given back at once.
 const uint8_t* place_for(size_t expected_bytes) {
   CodeWriter writer(expected_bytes);
   EXPECT_TRUE(writer.append(answer(1)));

@@ -46,8 +46,8 @@ uint64_t table_bytes_of(const Header& header) {
          sizeof(FrameSlots) * uint64_t{header.frame_count};
 }
 uint64_t code_offset_of(const Header& header) {
-  const uint64_t behind = sizeof header + table_bytes_of(header);
-  return (behind + kAlignment - 1) / kAlignment * kAlignment;
+  const uint64_t tables_end = sizeof header + table_bytes_of(header);
+  return (tables_end + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 void put_checksum(Header& header, std::span<const uint8_t> tables, std::span<const uint8_t> code) {
@@ -62,7 +62,7 @@ void put_checksum(Header& header, std::span<const uint8_t> tables, std::span<con
   header.checksum[1] = hash.high64;
 }
 
-// Whether starts and indices are those of functions of the module, in code of so many bytes.
+// Whether starts and indices are those of functions of the module, in code of this many bytes.
 bool fits(const wasm::Module& module, const ModuleImage& image, uint64_t code_bytes) {
   const auto ascending = [](const MappedVector<uint32_t>& numbers) {
     return std::ranges::adjacent_find(numbers, std::greater_equal()) == numbers.end();
@@ -73,7 +73,7 @@ bool fits(const wasm::Module& module, const ModuleImage& image, uint64_t code_by
          image.frames.size() == module.functions.size() - module.imported_function_count();
 }
 
-// The header and the tables of a file that is whole and of this key.
+// The header and the tables of a complete file with this key.
 std::optional<ModuleImage> read(std::span<const uint8_t> file, const std::string& key, Header& header) {
   if (file.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);

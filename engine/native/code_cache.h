@@ -2,11 +2,11 @@
 // validated nor compiled again.
 //
 // A file is for one module, byte for byte (by its SHA-256), and for the program that made it, build for build. It is
-// used only when it is the user's own, nobody else may write to it, and its checksum is right. Any other file is as
-// good as none: it is made again.
+// used only when it is the user's own, nobody else may write to it, and its checksum is right. Any other file is
+// ignored, and made again.
 //
-// Code that is run is trusted code, so the directory must belong to the user and be closed to others. Who trusts the
-// code of a module may trust that the module was valid.
+// Code that is run is trusted code, so the directory must belong to the user and be closed to others. A program that
+// trusts the code of a module can trust that the module was valid.
 //
 // Threads: any; processes may share the directory.
 #pragma once
@@ -23,7 +23,8 @@
 
 namespace membrane::engine::native {
 
-// What the validator found of a function's frame, in slots, and of what it uses: its code depends on it.
+// What the validator found out about a function's frame, in slots, and about the features that it uses,
+// on which its code depends.
 struct FrameSlots {
   uint32_t zero;          // locals after the parameters
   uint32_t whole;         // with operands
@@ -40,21 +41,22 @@ struct ModuleImage {
 
 class CodeCache {
  public:
-  // Code of fewer bytes is made sooner than it is found.
+  // Making less code than this is quicker than finding it.
   static constexpr size_t kLeastCodeBytes = 64u << 10;
-  // What is beyond, of all files together, goes: what was not used for longest.
+  // The most that all files may have together; beyond that, the least recently used ones are
+  // removed.
   static constexpr uint64_t kMostFileBytes = 1ull << 30;
 
   // Makes the directory when it is not there. Errors: kInvalidArgument for one that others could write to,
   // kUnavailable for what the system refuses.
   static Result<CodeCache> open(const std::string& directory);
 
-  // Nothing when the module is not here, or what is here cannot be used.
+  // Nothing when the module is not in the cache, or its file cannot be used.
   [[nodiscard]] std::optional<ModuleImage> find(const wasm::Module& module) const;
-  // Errors: kUnavailable. Nothing depends on it: the module is compiled again the next time.
+  // Errors: kUnavailable, which callers can ignore: the module is compiled again the next time.
   Status keep(const wasm::Module& module, const ModuleImage& image) const;
-  // The file that the module's code is in, or would be. kUnsupported for a module that is not kept: one that was
-  // not read from a binary.
+  // The path of the file for the module's code, whether it exists or not. kUnsupported for a module that is not
+  // kept: one that was not read from a binary.
   [[nodiscard]] Result<std::string> path_of(const wasm::Module& module) const;
 
  private:

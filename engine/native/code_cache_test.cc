@@ -33,7 +33,7 @@ class CodeCacheTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  // A module of so much code that it is kept; another for each number. Function 0 is the host's.
+  // A module with enough code to be kept; another for each number. Function 0 is the host's.
   static wasm::Module large(int number) {
     std::string text = "(module (import \"m\" \"f\" (func)) (table 1 funcref) (elem (i32.const 0) $last)";
     for (int i = 0; i < 400; ++i) {

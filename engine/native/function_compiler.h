@@ -43,7 +43,7 @@ using Bits = Assembler::Bits;
 
 inline constexpr uint32_t kNone = UINT32_MAX;
 
-// What else the compiler knows of an open block.
+// The compiler's part of an open block.
 struct Label : wasm::BlockLabel {
   bool has_pins = false;
   Pins pins;                // as every way that arrives must have them
@@ -79,7 +79,8 @@ class FunctionCompiler {
     segments_.write_charge(a_, stubs_);
     if (is_watched()) note_charge();
   }
-  // What has a segment of its own leaves nothing in registers that a pause at its beginning would have to save.
+  // An instruction with a segment of its own leaves nothing in registers that a pause at its beginning would
+  // have to save.
   void prepare_own(const Instruction& in) {
     if (wasm::info(in.op).flow == wasm::Flow::kThrows) {
       settle_from(0);
@@ -114,10 +115,11 @@ class FunctionCompiler {
   void begin_region(uint32_t begun) { landings_.begin_region(a_.here() - entry_, begun); }
 
  private:
-  // Bounds that keep compilation linear on hostile code. What is beyond them is the interpreter's.
+  // Bounds that keep compilation linear on hostile code. The interpreter runs functions beyond
+  // them.
   static constexpr size_t kMaxUnsettled = 64;        // values of the stack that are looked through
   static constexpr uint32_t kMaxPendingLocals = 32;  // of these, that name locals
-  // More are copied by a loop: code does not grow with what a branch carries.
+  // More are copied by a loop, so that code does not grow with the values that a branch carries.
   static constexpr uint32_t kFewValues = 16;
   // Of code: of a function, and for each byte of its body.
   static constexpr uint32_t kMaxCodeBytes = 1u << 20, kMaxExpansion = 40;
@@ -133,7 +135,7 @@ class FunctionCompiler {
   void make_room();
   bool look_after();
 
-  // What is asked after each instruction, together.
+  // The checks after each instruction, in one.
   static constexpr uint8_t kIsWatched = 1, kFailed = 2;
   [[nodiscard]] bool is_watched() const { return (attention_ & kIsWatched) != 0; }  // there are watches
   [[nodiscard]] bool failed() const { return (attention_ & kFailed) != 0; }
@@ -146,7 +148,8 @@ class FunctionCompiler {
     if (v.kind == Operand::Kind::kRegister && v.number == number) return;
     release(v);
   }
-  // A free operand register, but none of `except`. A value of the stack gives way when there is none.
+  // A free operand register, but none of `except`. When there is none, a value of the stack is
+  // evicted.
   Reg alloc(RegisterSet except = 0) {
     if (!registers_.has_integer(except)) evict(false, except);
     return registers_.take_integer(except);
@@ -189,8 +192,8 @@ class FunctionCompiler {
   }
   void load_pin(uint8_t pin);
 
-  // A register that holds the value, to be read. The caller releases `v`, which becomes kRegister unless a
-  // pinned register is lent.
+  // A register that holds the value, only to be read. The caller releases `v`, which becomes kRegister unless the
+  // register is that of a pinned local.
   MEMBRANE_INLINE Reg register_of(Operand& v, RegisterSet except = 0) {
     if (v.kind == Operand::Kind::kRegister) return static_cast<Reg>(v.number);
     if (v.kind == Operand::Kind::kLocal)
@@ -409,7 +412,8 @@ class FunctionCompiler {
   void select_real(Operand& condition, Operand& no, Operand& yes);
   Cond test_nonzero(Operand& v);
 
-  // -- helpers: what is seldom or long ---------------------------------------------------------------------
+  // -- helpers: rare or long instructions
+  // ---------------------------------------------------------------------
 
   void helper(Opcode op, uint32_t first_slot, uint32_t index1, uint32_t index2);
   void simple_helper(const Instruction& in, size_t operands, std::optional<ValType> result);
@@ -418,7 +422,7 @@ class FunctionCompiler {
 
   // -- joins -------------------------------------------------------------------------------------------------
 
-  // What a way to the label must have of the pinned locals: the first one says it for the others.
+  // The pins that every way to the label must have: those of the first one.
   [[nodiscard]] const Pins& expected_at(const Label& label) const {
     return label.has_pins ? label.pins : locals_.now();
   }
@@ -539,7 +543,7 @@ class FunctionCompiler {
   wasm::BodyWalk<FunctionCompiler, Label> walk_{*this, labels_};
   wasm::LocalUses own_uses_;  // of functions without the validator's notes
 
-  // The function at hand.
+  // The function that is compiled.
   uint32_t index_ = 0;
   const wasm::Function* function_ = nullptr;
   const wasm::FuncType* type_ = nullptr;
@@ -548,7 +552,7 @@ class FunctionCompiler {
   Watches watches_;
   uint8_t attention_ = 0;
   uint32_t entry_ = 0;
-  uint32_t instruction_code_ = 0;  // where the code of the instruction at hand begins
+  uint32_t instruction_code_ = 0;  // where the current instruction's code begins
   uint64_t most_bytes_ = 0;        // of code
 
   OperandStack stack_;
@@ -562,7 +566,7 @@ class FunctionCompiler {
     uint64_t stamp = 0;
     uint32_t at = 0;
   };
-  std::vector<Way> ways_;  // of the br_table at hand, by depth: those with its stamp
+  std::vector<Way> ways_;  // of the current br_table, by depth: those with its stamp
   uint64_t way_stamp_ = 0;
 };
 

@@ -87,11 +87,11 @@ struct Ran {
 
 class Hostile : public ::testing::Test {
  protected:
-  // Compiles, and holds the peak of memory meanwhile to `peak_mib`. Null when it was refused: see `refusal`.
+  // Compiles, and checks that the peak of memory stays below `peak_mib`. Null when it was refused: see `refusal`.
   std::shared_ptr<CompiledModule> compile(const Bytes& wasm, Tier tier, uint64_t peak_mib) {
     malloc_trim(0);
     const uint64_t before = status("VmRSS:");
-    { std::ofstream("/proc/self/clear_refs") << "5"; }  // the peak begins anew
+    { std::ofstream("/proc/self/clear_refs") << "5"; }  // the peak starts again
     std::shared_ptr<CompiledModule> compiled;
     auto module = wasm::decode(wasm);
     if (!module) {
@@ -276,7 +276,7 @@ TEST_F(Hostile, EveryLocalIsPendingOnTheStack) {
 
 // -- branch tables -----------------------------------------------------------------------------
 
-Bytes branch_table(uint32_t targets, uint32_t blocks, const Bytes& inside = {}, const Bytes& behind = {}) {
+Bytes branch_table(uint32_t targets, uint32_t blocks, const Bytes& inside = {}, const Bytes& after = {}) {
   Bytes text = repeat({0x02, 0x40}, blocks);
   append(text, inside);
   append(text, cat({{0x20, 0, 0x0E}, u32(targets)}));
@@ -284,7 +284,7 @@ Bytes branch_table(uint32_t targets, uint32_t blocks, const Bytes& inside = {}, 
   for (uint32_t i = 0; i < blocks; ++i) {
     append(text, {0x0B});
     append(text, kAddOne);
-    append(text, behind);
+    append(text, after);
   }
   append(text, code("local.get 0"));
   return one(i32_locals(20), text);

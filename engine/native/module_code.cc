@@ -1,5 +1,5 @@
-// The compiled functions of a module: which there are, whose code an address is in, and what catches in them; compiling one, or
-// all.
+// The compiled functions of a module: their code, the function of an address, and the clauses that catch in them; compiling
+// one, or all.
 //
 // Threads: any; the mutexes of the ModuleCode and of the registry guard it.
 #include <algorithm>
@@ -230,7 +230,7 @@ bool ModuleCode::Batch::finish(const CodeCache* cache) {
   }
   ModuleImage image{writer_.finish(), std::move(image_starts_), std::move(indices_), {}};
   if (image.block.code() == nullptr) return true;  // there is no function
-  // A cache that cannot be written to is none.
+  // A cache that cannot be written is ignored.
   if (cache != nullptr && image.block.size() >= CodeCache::kLeastCodeBytes) {
     image.frames = code_.module_.frames();
     static_cast<void>(cache->keep(code_.module_.module(), image));
@@ -239,7 +239,7 @@ bool ModuleCode::Batch::finish(const CodeCache* cache) {
   return true;
 }
 
-// Direct calls of functions without code go to a piece of code that leaves. False when there is no room.
+// Direct calls of functions without code go to a piece of code that exits. False when there is no room.
 bool ModuleCode::Batch::write_ways_out() {
   for (const uint32_t function : left_) {
     std::vector<uint8_t> bytes;

@@ -25,7 +25,7 @@ class RunningCode final : public GuestCode {
  public:
   explicit RunningCode(Run& run) : run_(run) {}
 
-  // Makes the thread leave compiled code, by registers that it continues with.
+  // Makes the thread leave compiled code, by the registers with which it continues.
   bool take_fault([[maybe_unused]] const void* address, [[maybe_unused]] void* context) override {
 #if MEMBRANE_GUARD_PAGES && defined(__x86_64__)
     greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -46,10 +46,10 @@ class RunningCode final : public GuestCode {
 
 // -- what is worth compiling --
 //
-// The interpreter samples who uses its fuel (kSampleFuel). That finds loops, and too late functions that are short
-// and many; but around each of them that is compiled, a run crosses between compiled code and the interpreter, and
-// a crossing costs as much as a hundred instructions. A function is compiled when its crossings have cost about as
-// much as compiling it will: so neither is ever much more than the least that it could be.
+// The interpreter samples which functions use its fuel (kSampleFuel). That finds loops, but finds many short
+// functions too late; but around each of them that is compiled, a run crosses between compiled code and the
+// interpreter, and a crossing costs as much as a hundred instructions. A function is compiled when its crossings
+// have cost about as much as compiling it will: so neither is ever much more than the least that it could be.
 constexpr uint32_t kLeastCrossings = 16;
 constexpr uint32_t kBytesForCrossing = 8;  // of a body, which are compiled in the time of a crossing
 
@@ -57,7 +57,8 @@ uint32_t worthwhile_crossings(const FunctionCode& f) {
   return kLeastCrossings + f.module->module().functions[f.index].code.size / kBytesForCrossing;
 }
 
-// Counts a crossing into the interpreted code of `f`: whether those since the last such answer have added up.
+// Counts a crossing into the interpreted code of `f`. True when the crossings since the last true have added
+// up.
 bool adds_up(const FunctionCode& f) {
   if (f.module->tier() != Tier::kAuto) return false;
   const uint32_t count = f.crossings.load(std::memory_order_relaxed) + 1;
@@ -75,14 +76,15 @@ bool has_code(const FunctionCode& f) {
 // One visit to compiled code.
 class Visit {
  public:
-  explicit Visit(Run& ex) : ex_(ex), m_(Machine::state(ex)), n_(*m_.native), frames_(Machine::frames(ex)) {}
+  explicit Visit(Run& run)
+      : run_(run), m_(Machine::state(run)), n_(*m_.native), frames_(Machine::frames(run)) {}
 
   void run();
 
  private:
   [[nodiscard]] uint64_t* frame() const { return reinterpret_cast<uint64_t*>(n_.registers[rbp]); }
   void set_frame(uint64_t* fp) { n_.registers[rbp] = reinterpret_cast<uint64_t>(fp); }
-  // Of the frame whose return address rsp stands at; -1 after the return of the outermost.
+  // Of the frame whose return address rsp points to; -1 after the return of the outermost.
   [[nodiscard]] ptrdiff_t depth() const { return n_.top - n_.rsp; }
   // Whether the frame's caller is the interpreter, whose record it then has.
   [[nodiscard]] bool has_record() const {
@@ -90,13 +92,13 @@ class Visit {
   }
   void bind();
   void enter_callee();
-  bool go_on();  // false: whatever comes next is not for compiled code
+  bool go_on();  // false: compiled code does not run next
   void after_fuel();
   bool cover(uint64_t price, Charge charge);
   void take_return_address();
   void enter_interpreter(FrameRecord* record);
-  void lend_slice();
-  void withhold_slice();
+  void extend_slice();
+  void shorten_slice();
   void call_interpreter(const FunctionCode& callee);
   void call_instance(FunctionInstance& target);
   void tail_call(FunctionInstance& target, uint64_t* arguments);
@@ -125,7 +127,7 @@ class Visit {
   void raise(const HelperCall& call);
   void bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds);
 
-  Run& ex_;
+  Run& run_;
   MachineState& m_;
   NativeState& n_;
   FrameRecord* const frames_;
@@ -149,7 +151,7 @@ void Visit::bind() {
 void Visit::enter_callee() {
   const size_t depth = static_cast<size_t>(m_.top - frames_);
   n_.rsp = n_.top - depth;
-  // After a tail call from a frame that compiled code has called, its return address stands there already.
+  // After a tail call from a frame that compiled code has called, its return address is there already.
   if (m_.top->return_ip != kReturnToNativeStub) *n_.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
   set_frame(m_.fp);
   n_.pc = m_.top->function->native_code.load(std::memory_order_acquire);
@@ -165,19 +167,19 @@ void Visit::run() {
   }
   m_.where = Where::kNative;
   m_.state = RunState::kReady;
-  lend_slice();
-  const RunningCode scope(ex_);
+  extend_slice();
+  const RunningCode scope(run_);
   do {
     n_.registers[r15] = static_cast<uint64_t>(m_.fuel);
     Trampolines::instance().enter(&n_);
     m_.fuel = static_cast<int64_t>(n_.registers[r15]);
   } while (go_on());
-  withhold_slice();
+  shorten_slice();
 }
 
 // Compiled code runs up to the next poll: notes what the interpreter has left of its sample, and adds the slices to
 // come.
-void Visit::lend_slice() {
+void Visit::extend_slice() {
   if (m_.sample_fuel != 0) m_.sample_fuel = std::max<uint64_t>(1, static_cast<uint64_t>(m_.fuel));
   const uint64_t more = std::min(m_.fuel_until_poll, m_.fuel_reserve);
   m_.fuel += static_cast<int64_t>(more);
@@ -187,7 +189,7 @@ void Visit::lend_slice() {
 
 // The interpreter continues with its sample: otherwise functions that compiled code calls, each for a short while,
 // would never be seen.
-void Visit::withhold_slice() {
+void Visit::shorten_slice() {
   if (m_.sample_fuel == 0) m_.sample_fuel = kSampleFuel;
   const uint64_t fuel = static_cast<uint64_t>(m_.fuel), kept = std::min(fuel, m_.sample_fuel);
   m_.fuel = static_cast<int64_t>(kept);
@@ -219,25 +221,25 @@ void Visit::after_fuel() {
   m_.fuel += charge.cost();
   if (!cover(charge.cost(), charge)) return;
   m_.fuel -= charge.cost();
-  n_.pc = charge.behind();
+  n_.pc = charge.end();
 }
 
-// Sees to it that the slice covers `price`; else pauses at the charge, whose cost is given back already.
+// Makes the slice cover `price`, or pauses at the charge, whose cost was already refunded.
 bool Visit::cover(uint64_t price, Charge charge) {
-  const bool interrupted = refill_slice(ex_, m_.fuel, price, Machine::limits(ex_).poll_interval_fuel);
+  const bool interrupted = refill_slice(run_, m_.fuel, price, Machine::limits(run_).poll_interval_fuel);
   if (!interrupted && m_.fuel >= static_cast<int64_t>(price)) return true;
   n_.pc = charge.at;
   stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
   return false;
 }
 
-// Continues after the call whose return address rsp stands at.
+// Continues after the call whose return address rsp points to.
 void Visit::take_return_address() {
   n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
   ++n_.rsp;
 }
 
-// rsp stands at the return address of a frame that cannot be made: the call is where it traps.
+// rsp points to the return address of a frame that cannot be made: the run traps at the call.
 void Visit::overflow_in_caller() {
   take_return_address();
   trap(TrapKind::kStackOverflow);
@@ -276,7 +278,7 @@ void Visit::return_to_caller(uint64_t* results) {
 void Visit::call_host(FunctionInstance& target) {
   uint64_t* const slots = frame();
   if (slots + std::max(target.param_slots, target.result_slots) > m_.stack_end) return overflow_in_caller();
-  HostCall call{ex_, m_.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
+  HostCall call{run_, m_.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
   const HostAction action = (*target.host)(call);
   switch (action) {
     case HostAction::kTrap:
@@ -332,7 +334,7 @@ void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
 void Visit::tail_call_host(FunctionInstance& target, uint64_t* arguments) {
   if (arguments + std::max(target.param_slots, target.result_slots) > m_.stack_end)
     return trap(TrapKind::kStackOverflow);
-  HostCall call{ex_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
+  HostCall call{run_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
   m_.tail_host = &target;
   m_.tail_arguments = arguments;
   const HostAction action = (*target.host)(call);
@@ -364,8 +366,8 @@ void Visit::returned() {
   if (m_.ip->header.cost == 0) return;  // no function's code, and there may be no frame
   const FunctionCode* const function = m_.top->function;
   if (!adds_up(*function)) return;
-  // The first time the function is compiled for its next calls. A frame that still returns to the interpreter so
-  // often is in a loop, and continues in compiled code itself.
+  // The first time, the function is compiled for its next calls. A frame that still returns to the interpreter
+  // as often is in a loop, and itself continues in compiled code.
   if (function->native_code.load(std::memory_order_acquire) != nullptr) m_.where = Where::kTierUp;
   else static_cast<void>(compile(*function));
 }
@@ -445,7 +447,7 @@ void Visit::throw_reference(const HelperCall& call, uint64_t reference) {
 }
 
 void Visit::raise(const HelperCall& call) {
-  const CatchSearch found = ex_.find_catch(static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
+  const CatchSearch found = run_.find_catch(static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
   if (found.interrupted) {
     const Charge charge{n_.pc - call.distance};
     m_.fuel += charge.cost();
@@ -457,7 +459,7 @@ void Visit::raise(const HelperCall& call) {
     m_.trap_message = describe(m_.throwing);
     return trap(TrapKind::kUncaughtException);
   }
-  if (ex_.enter_catch(found) == Caught::kNoRoom) return trap(TrapKind::kTooManyExceptions);
+  if (run_.enter_catch(found) == Caught::kNoRoom) return trap(TrapKind::kTooManyExceptions);
   bind();
 }
 
@@ -529,10 +531,10 @@ void Visit::convert(wasm::Opcode op, uint64_t& slot) {
 
 }  // namespace
 
-void run(Run& ex) { Visit(ex).run(); }
+void run(Run& run) { Visit(run).run(); }
 
-void resume_at(Run& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
-  MachineState& m = Machine::state(ex);
+void resume_at(Run& run, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
+  MachineState& m = Machine::state(run);
   NativeState& n = *m.native;
   n.rsp = n.top - depth;
   n.registers[rbp] = reinterpret_cast<uint64_t>(frame);

@@ -28,8 +28,8 @@
 
 namespace membrane::engine::native {
 
-// Where a frame that stands at a header of the interpreter's code resumes in machine code (on-stack replacement), and
-// what it has there.
+// The place where a frame at a header of the interpreter's code resumes in machine code (on-stack
+// replacement), and its state there.
 struct OsrEntry {
   const uint8_t* code = nullptr;     // the function's
   std::optional<Watch> charge;       // nothing when it cannot
@@ -44,35 +44,35 @@ class ModuleCode {
   ModuleCode(const ModuleCode&) = delete;
   ModuleCode& operator=(const ModuleCode&) = delete;
 
-  // The code of the whole module, when it is in the cache, is used from now on; the frames that go with it.
+  // Uses the code of the whole module from now on, if it is in the cache, and returns its frames.
   std::optional<std::vector<FrameSlots>> find(const CodeCache& cache);
-  // The code of the whole module, made before, is used from now on, and connect() is for each function when it is
+  // Uses the code of the whole module, made before, from now on; call connect() for each function when it is
   // made. False where no code can run.
   bool use(ModuleImage image);
   bool connect(FunctionCode& function) const;  // whether it has code
   // Of those that the module defines.
   void each_without_code(const std::function<void(uint32_t)>& give) const;
-  // The code of the whole module, when it was made at once or found; else null.
+  // The code of the whole module, if it was compiled at once or found in the cache; else null.
   [[nodiscard]] const ModuleImage* whole() const;
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;
   [[nodiscard]] size_t function_count() const;  // of those that have code
-  // Who catches what in a function's machine code; null where nothing is caught. Found when it is first asked for.
+  // The clauses in a function's machine code; null when there are none. Found at the first request.
   const CatchTable* catches(const struct CodeAddress& at);
 
-  // Of a function that has machine code. Found by making both of its codes again, and kept: frames stand at the same places
-  // again and again.
+  // Of a function that has machine code. Found by making both of its codes again, and kept, since frames are at the same
+  // places again and again.
   std::shared_ptr<const OsrEntry> osr_entry(const FunctionCode& function, const Word* header);
 
-  // All functions, given one after the other, in their order, and used when all are there. Calls between them are
-  // direct.
+  // Compiles all functions, which are given one after the other, in their order; the code is used once it is
+  // complete. Calls between them are direct.
   class Batch {
    public:
     explicit Batch(ModuleCode& code);
     // `notes` are the validator's, of the function.
     void add(uint32_t function, const wasm::BodyNotes& notes);
-    // What could not be compiled is the interpreter's. False when there is no room for code. The code is kept in
+    // The interpreter runs what could not be compiled. False when there is no room for code. The code is kept in
     // the cache, when there is one.
     bool finish(const CodeCache* cache);
 
@@ -84,8 +84,8 @@ class ModuleCode {
     CodeWriter writer_;
     std::vector<BatchCall> calls_;
     std::vector<uint32_t> image_starts_, indices_;  // as ModuleImage has them
-    std::vector<uint32_t> starts_;                  // by function, also of those that were left
-    std::vector<uint32_t> left_;                    // what is beyond the compiler
+    std::vector<uint32_t> starts_;                  // by function, also of those that were not compiled
+    std::vector<uint32_t> left_;                    // for functions beyond the compiler's limits
   };
 
   struct Blob {
@@ -102,13 +102,12 @@ class ModuleCode {
   CompiledModule& module_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Blob>> blobs_;
-  std::unique_ptr<Compiler> compiler_;    // of compile_function(); null until it is first asked for
+  std::unique_ptr<Compiler> compiler_;    // of compile_function(); null until its first call
   std::unordered_set<uint32_t> refused_;  // functions that could not be compiled
   const Blob* used_ = nullptr;            // by use()
   bool connected_ = false;
-  std::unordered_map<uint32_t, std::unique_ptr<CatchTable>>
-      catches_;           // null: looked at, and there is nothing
-  std::mutex osr_mutex_;  // guards what follows
+  std::unordered_map<uint32_t, std::unique_ptr<CatchTable>> catches_;  // null: checked, and there are none
+  std::mutex osr_mutex_;                                               // guards what follows
   std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const OsrEntry>>
       osr_entries_;  // by function, and word of its code
   size_t values_of_osr_entries_ = 0;
@@ -120,7 +119,7 @@ struct CodeAddress {
   uint32_t pc;
   bool batch;
 };
-// Whose code an address is in; nothing when no module's.
+// The function that an address is in; nothing when it is in no module's code.
 std::optional<CodeAddress> find_code(const void* pc);
 // Compiles the function again, watched.
 void watch(const CodeAddress& at, std::span<Watch> watches);
@@ -132,7 +131,8 @@ struct NativeStack {
   NativeStack(const NativeStack&) = delete;
   NativeStack& operator=(const NativeStack&) = delete;
   [[nodiscard]] bool usable() const { return memory != nullptr; }
-  // To the system: the pages of the inner frames, so that at most `kept` bytes stay. No code may be running on it.
+  // Returns the pages of the inner frames to the system, so that at most `kept` bytes stay. No code may be running
+  // on it.
   void give_back(size_t kept);
 
   NativeState state;
@@ -140,16 +140,16 @@ struct NativeStack {
   size_t bytes = 0;
 };
 
-// Makes a frame of compiled code the innermost, to be resumed at `pc` of its function as after a call: all its values
+// Makes a frame of compiled code the innermost, which resumes at `pc` of its function as after a call: all its values
 // are in their slots.
-void resume_at(Run& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
+void resume_at(Run& run, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
 
 // Continues in compiled code until something stops it: a pause, the end, or the interpreter's turn.
-void run(Run& ex);
+void run(Run& run);
 
-// The interpreter stands at a segment's header: compiles its function, if it can be, and makes the frame one
+// The interpreter is at a segment's header: compiles its function, if it can be, and makes the frame one
 // of compiled code.
-void tier_up(Run& ex);
+void tier_up(Run& run);
 
 // The address that a frame has as its return address when the interpreter called it.
 const void* return_to_interpreter();

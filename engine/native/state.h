@@ -10,7 +10,7 @@
 // Between safepoints values may live in registers; at a call all are in their slots, and
 // at a charge of fuel the compiler can say which register holds which slot (compiler.h).
 //
-// Return addresses stand on a stack of their own, one word a frame, so that its depth
+// Return addresses are on a stack of their own, one word a frame, so that its depth
 // counts calls. Record d of the interpreter's frames and word d of this stack belong to
 // the same depth: the side that made the call filled in its own.
 //
@@ -46,7 +46,7 @@ enum class Exit : uint32_t {
 inline constexpr size_t kFrameRegister = 5, kResultRegister = 0;  // rbp and rax in `registers`
 inline constexpr size_t kTrapKinds = static_cast<size_t>(TrapKind::kHost);
 
-// What a helper is asked to do, in the code after the exit. What it reads and writes is in slots.
+// A request to a helper, in the code after the exit. The helper reads and writes slots.
 struct HelperCall {
   uint16_t helper;  // a wasm::Opcode
   uint16_t slot;    // of the first operand, and of the result
@@ -65,7 +65,7 @@ struct Charge {
   static constexpr uint32_t kSubtractBytes = 7, kBranchBytes = 6;
   const uint8_t* at;
 
-  // That of the stub whose exit returns to `pc`.
+  // The charge of the stub whose exit returns to `pc`.
   static Charge of_stub(const uint8_t* pc) {
     int32_t distance = 0;
     std::memcpy(&distance, pc, sizeof distance);
@@ -76,14 +76,14 @@ struct Charge {
     std::memcpy(&cost, at + kSubtractBytes - sizeof cost, sizeof cost);
     return cost;
   }
-  [[nodiscard]] const uint8_t* behind() const { return at + kSubtractBytes + kBranchBytes; }
+  [[nodiscard]] const uint8_t* end() const { return at + kSubtractBytes + kBranchBytes; }
 };
 
-// What stands after a call, unless the callee's frame begins where its caller's does:
+// The instruction after a call, unless the callee's frame begins where its caller's does:
 //
 //   48 83 ED advance      sub rbp, advance     advance: 1 byte, with a sign
 //   48 81 ED advance      sub rbp, advance     advance: 4 bytes
-struct BehindCall {
+struct AfterCall {
   // In slots, from the frame of the caller to that of the callee.
   static uint32_t frame_advance(const void* return_address) {
     uint8_t bytes[7];
@@ -99,7 +99,7 @@ struct alignas(16) Constant {
   uint64_t low, high = 0;
 };
 
-// Vectors that compiled code has as operands: both halves, or low and high.
+// Vectors that compiled code uses as operands: both halves, or low and high.
 #define MEMBRANE_VECTOR_CONSTANTS(X)                                              \
   X(kCanonicalNans32, 0x7FC000007FC00000, 0x7FC000007FC00000)                     \
   X(kCanonicalNans64, 0x7FF8000000000000, 0x7FF8000000000000)                     \

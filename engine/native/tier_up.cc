@@ -67,8 +67,8 @@ std::shared_ptr<const OsrEntry> ModuleCode::osr_entry(const FunctionCode& functi
   return made;
 }
 
-void tier_up(Run& ex) {
-  MachineState& m = Machine::state(ex);
+void tier_up(Run& run) {
+  MachineState& m = Machine::state(run);
   m.where = Where::kInterpreter;
   const FunctionCode& function = *m.top->function;
   ModuleCode& code = function.module->native_code();
@@ -78,7 +78,7 @@ void tier_up(Run& ex) {
   NativeState& n = *m.native;
   write_pending_slots(entry->pending, m.fp);
   load_registers(n, *entry->charge, m.fp);
-  n.rsp = n.top - (m.top - Machine::frames(ex));
+  n.rsp = n.top - (m.top - Machine::frames(run));
   // A caller in compiled code has left its return address there.
   if (m.top->return_ip != kReturnToNativeStub) *n.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
   n.registers[rbp] = reinterpret_cast<uint64_t>(m.fp);

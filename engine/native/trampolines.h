@@ -1,6 +1,6 @@
 // The ways in and out of compiled code: pieces of machine code that are made once for the process.
 //
-// Threads: any; made by the first that asks, and constant from then on.
+// Threads: any; made by the first caller, and constant from then on.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace membrane::engine::native {
 
-// All null where there is no room for code.
+// All are null where there is no room for code.
 struct Trampolines {
   CodeBlock block;
   void (*enter)(NativeState*) = nullptr;

@@ -370,7 +370,7 @@ bool find_unpack(const Indices& indices, ShuffleCode& found) {
   return false;
 }
 
-// The lanes of so many bytes that the indices are made of. False when they are of parts.
+// The indices as lanes of this many bytes. False when they split lanes.
 bool find_lanes(const Indices& indices, uint32_t bytes, uint8_t (&lanes)[8]) {
   for (uint32_t i = 0; i < 16; ++i)
     if (indices[i] % bytes != i % bytes || indices[i] / bytes != indices[i - i % bytes] / bytes) return false;

@@ -20,7 +20,7 @@ namespace membrane::engine::native {
 
 enum class Lanes : uint8_t { kNone, kF32, kF64 };
 
-// A sequence reads x, y and z, and writes `to`, which is none of these. The last two are at its disposal.
+// A sequence reads x, y and z, and writes `to`, which is none of these. It may use the last two.
 struct VectorRegisters {
   Xmm to, x, y, z, t, u;
 };

@@ -1,7 +1,7 @@
 // The vectors that a function has as constants: numbered as they come, written after its code, and loaded from there.
 //
-// Invariants: a number means the same vector until the next function begins. What has a number and is never loaded
-// from memory costs no code unless another one is.
+// Invariants: a number means the same vector until the next function begins. A vector that has a number but is
+// never loaded from memory costs no code unless another one is loaded.
 //
 // Threads: belongs to one compiler. Memory is kept from one function to the next.
 #pragma once

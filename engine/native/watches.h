@@ -1,4 +1,4 @@
-// The places of a function's code that are asked about while it is compiled again.
+// Queries about places of a function's code, answered while it is compiled again.
 //
 // Threads: belongs to one compiler. The watches are the caller's.
 #pragma once
@@ -20,10 +20,10 @@ class Watches {
   }
   [[nodiscard]] bool empty() const { return all_.empty(); }
   [[nodiscard]] std::span<Watch> all() const { return all_; }
-  // Calls take(watch) for each that asks about a byte of the code, or one from `first` on up to `end`.
+  // Calls take(watch) for each watch of a byte of the code, or of a byte in [first, end).
   void each_at(uint32_t pc, auto take) const { by_pc_.each_at(pc, take); }
   void each_between(uint32_t first, uint32_t end, auto take) const { by_pc_.each_between(first, end, take); }
-  // The same of the charge of the segment that begins there in the body.
+  // The same for the charge of the segment that begins there in the body.
   void each_at_offset(uint32_t offset, auto take) const { by_offset_.each_at(offset, take); }
 
  private:

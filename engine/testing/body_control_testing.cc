@@ -4,7 +4,7 @@
 #include "engine/testing/body_generator_testing.h"
 #include "wasm/body.h"
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 void BodyGenerator::open(Opcode op, const Types& params, const Types& results) {
   put(op);
@@ -256,4 +256,4 @@ void BodyGenerator::try_table() {
   close(caught);
 }
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

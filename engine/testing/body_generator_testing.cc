@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 Bytes BodyGenerator::generate() {
   const size_t params = locals_.size();
@@ -249,7 +249,7 @@ void BodyGenerator::plain_instruction(const Plain& entry) {
   const wasm::OpcodeInfo& row = wasm::info(entry.op);
   if (row.immediate == Immediate::kMem) return memory_access(entry);
   demand(entry.operands);
-  // Traps end a program: most divisors are made odd, and of the conversions that trap, few are kept.
+  // Traps end a program, so most divisors are made odd, and few trapping conversions are kept.
   const bool divides =
       row.text.find(".div_") != std::string_view::npos || row.text.find(".rem_") != std::string_view::npos;
   if (divides && stack_.back() == kI32 && !choices_.one_in(8)) {
@@ -324,4 +324,4 @@ void BodyGenerator::select() {
   drop_types(2);
 }
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

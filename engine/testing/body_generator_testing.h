@@ -1,4 +1,5 @@
-// Makes the body of one function: instructions that fit the types on the stack, one choice after the other.
+// Makes the body of one function: one choice after the other, among the instructions that fit the types on
+// the stack.
 //
 // Threads: belongs to the call of generate_module().
 #pragma once
@@ -6,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/testing/generating_testing.h"
+#include "engine/testing/generator_parts_testing.h"
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 class BodyGenerator {
  public:
@@ -44,7 +45,7 @@ class BodyGenerator {
   void drop_types(size_t count) { stack_.resize(stack_.size() - count); }
   size_t height() const { return stack_.size() - labels_.back().floor; }
   bool top_is(const Types& list, size_t count) const;
-  // Makes `wanted` the top of the stack: the longest part of its beginning that is there is used.
+  // Makes `wanted` the top of the stack. The longest prefix that is there already is used.
   void demand(const Types& wanted);
   void leaf(ValType type);
   static bool has_global(ValType type) { return type != kShorts && type != kPairs && type != kAnyRef; }
@@ -66,8 +67,8 @@ class BodyGenerator {
   void plain_instruction(const Plain& entry);
   // A value that is computed (and so has a slot of its own), is a local, or is a constant.
   void operand(ValType type);
-  // An operation on the result of another, which the translator may make one: operands of every kind
-  // on every side.
+  // An operation on the result of another, which the translator may fuse with it: operands of every
+  // kind on each side.
   void chain();
   // Memory 0, and seldom memory 1.
   uint32_t memory() { return choices_.one_in(6) && !choices_.is_shared() ? 1 : 0; }
@@ -90,7 +91,8 @@ class BodyGenerator {
   const Label& label(uint32_t depth) const { return labels_[labels_.size() - 1 - depth]; }
   void branch_if();
   void compare_and_branch();
-  // Leaves for good: br, br_table, return, a tail call or unreachable. The rest of the block is dead code.
+  // Leaves the block: br, br_table, return, a tail call or unreachable. The rest of the block is dead
+  // code.
   void leave();
   void branch_table(uint32_t depth);
   void call();
@@ -100,7 +102,7 @@ class BodyGenerator {
 
   // -- exceptions
   void exception_instruction();
-  // Half of them under a condition: what stands after is not reached else.
+  // Half of them under a condition, since the code after a throw is not reached.
   void throw_tag();
   void throw_ref();
   void open_condition();
@@ -111,7 +113,7 @@ class BodyGenerator {
   };
   Types caught_by(const Clause& clause) const;
   Clause some_clause(uint32_t label);
-  // A block that takes what its first clause catches; others go to wherever what they catch fits.
+  // A block that takes what its first clause catches; others go to any label that fits what they catch.
   void try_table();
 
   // -- references
@@ -120,7 +122,7 @@ class BodyGenerator {
   void number(uint32_t value);
   void open_plain(const Types& params, const Types& results);
   void new_pair();
-  // Puts another in the place of null, which would end the program; but not always.
+  // Replaces null, which would end the program, by another reference; but not always.
   void non_null(ValType type);
   uint32_t short_index() { return choices_.below(choices_.one_in(8) ? 9 : 4); }
   void reference_instruction();
@@ -156,4 +158,4 @@ class BodyGenerator {
   Bytes out_;
 };
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

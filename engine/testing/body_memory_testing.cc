@@ -2,7 +2,7 @@
 #include "engine/testing/body_generator_testing.h"
 #include "wasm/body.h"
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 void BodyGenerator::address() {
   demand({kI32});
@@ -128,4 +128,4 @@ void BodyGenerator::table_instruction() {
   }
 }
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

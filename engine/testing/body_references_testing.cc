@@ -3,7 +3,7 @@
 
 #include "engine/testing/body_generator_testing.h"
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 void BodyGenerator::put(Opcode op, uint32_t index, uint32_t index2) {
   put(op, index);
@@ -239,4 +239,4 @@ void BodyGenerator::branch_on_null() {
   put(Opcode::kBrOnNull, depth);
 }
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

@@ -3,9 +3,9 @@
 //   differential [--first N] [--count N] [--tier interpreter|compiler|auto]
 //   differential --for-others … | tools/compare-with-v8
 //
-// With --for-others it prints, for another engine to compare, modules that both know and what became of them
-// (run_for_others()), each after its seed and a tab. The same seed makes the same module everywhere; with --for-others another one, without
-// what only this engine knows. Prints progress to a terminal, and each difference; exit code 1 when there was one.
+// With --for-others it prints, for another engine to compare, modules of what both support, and their outcomes (run_for_others()), each
+// after its seed and a tab. The same seed makes the same module everywhere; with --for-others another one, without what only this engine
+// supports. Prints progress to a terminal, and each difference; exit code 1 when there was one.
 
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/testing/differential_testing.h"
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 
 using namespace membrane::engine;
 

@@ -9,7 +9,7 @@
 #include "engine/native/compiler.h"
 #include "engine/native/runtime.h"
 #include "engine/testing/differential_testing.h"
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 #include "wasm/binary.h"
 #include "wasm/validate.h"
 

@@ -10,7 +10,7 @@
 #include "engine/execution/execution.h"
 #include "engine/execution/module.h"
 #include "engine/freeze/snapshot.h"
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 #include "engine/testing/reference_testing.h"
 #include "wasm/binary.h"
 
@@ -20,10 +20,10 @@ namespace {
 constexpr uint64_t kMostFuel = 4'000;
 constexpr uint32_t kMostDepth = 40;
 constexpr uint64_t kMostFrozenFuel = 2'000;
-// Beyond what the reference was given: a segment that traps in its middle is paid whole first.
+// More than the reference had: a segment that traps in its middle is first paid whole.
 constexpr uint64_t kEnoughFuel = kMostFuel + 1'000'000;
 
-// What can be seen of a run and of what it leaves behind. References are shown as the index of a function or
+// What can be seen of a run and of the state after it. References are shown as the index of a function or
 // an exception, plus one.
 // A value has two words, of which only a vector uses the second.
 struct Observed {
@@ -112,7 +112,7 @@ std::string difference(const Observed& wanted, const Observed& got) {
   return "";
 }
 
-// So few that objects are collected now and then.
+// Few enough that objects are collected now and then.
 InstanceLimits small_heap() {
   InstanceLimits limits;
   limits.heap_bytes = 700;
@@ -231,7 +231,8 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
   count.fuel += outcome.fuel;
   Observed wanted = observe(module, reference, outcome);
   if (auto failed = run_engine(*compiled, arguments, kEnoughFuel, 0, at_once); !failed.empty()) return failed;
-  // The reference has no limit of its heap; where the engine meets it, all tiers and lives must.
+  // The reference's heap has no limit; when the engine reaches its own, all tiers must, also after
+  // thawing.
   if (at_once.end.starts_with(name_of(TrapKind::kHeapExhausted))) wanted = at_once;
   if (auto differs = difference(wanted, at_once); !differs.empty()) return differs;
   const uint64_t step = 1 + (choices.empty() ? 0 : choices.back() % 7);

@@ -1,4 +1,4 @@
-// Holds the engine to the reference interpreter, on one generated module.
+// Compares the engine with the reference interpreter, on one generated module.
 //
 // Threads: pure, but for the engine's own pools.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace membrane::engine {
 
-// What became of the compared modules.
+// The outcomes of the compared modules.
 struct DifferentialCount {
   uint64_t finished = 0, trapped = 0, too_long = 0;
   uint64_t fuel = 0;
@@ -22,7 +22,7 @@ struct DifferentialCount {
 // table and globals; else what differs.
 std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count, Tier tier);
 
-// For comparing with other engines: a module of the shared dialect and what became of it here, as fields
+// For comparing with other engines: a module of the shared dialect and its outcome here, as fields
 // separated by tabs (tools/compare-with-v8 reads them). "" when it ended for a reason that only this engine has:
 // its fuel, or the depth of calls.
 //

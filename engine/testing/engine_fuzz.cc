@@ -1,4 +1,4 @@
-// Every tier on valid modules: it must end as the reference interpreter does, with the same
+// Every tier on valid modules: a run must end as in the reference interpreter, with the same
 // values, trap, place, fuel and state, whether it runs at once or pauses every few instructions.
 
 #include <cstdio>

@@ -27,7 +27,7 @@ uint64_t bytes_of(ValType type) {
 
 uint64_t rounded(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
-// What is kept of a value in a field.
+// The part of a value that a field keeps.
 Cell packed(ValType type, const Cell& value) {
   if (type == ValType::kI8) return Cell(value.get<uint64_t>(0) & 0xFF);
   return type == ValType::kI16 ? Cell(value.get<uint64_t>(0) & 0xFFFF) : value;

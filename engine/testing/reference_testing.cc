@@ -22,7 +22,7 @@ T from_bits(uint64_t bits) {
   else return static_cast<T>(bits);
 }
 
-// An i32 is kept with its upper half zero.
+// An i32 is stored with its upper half zero.
 template <typename T>
 uint64_t to_bits(T value) {
   if constexpr (std::is_same_v<T, float>) return std::bit_cast<uint32_t>(value);
@@ -251,7 +251,7 @@ std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
     run(callee, depth + 1);
     function_ = function;
   };
-  // Of the frame's values only the callee's arguments stay.
+  // Of the frame's values, only the callee's arguments stay.
   const auto leave_for = [&](uint32_t callee) {
     const auto arguments = static_cast<ptrdiff_t>(module_.type_of_function(callee).params.size());
     stack_.erase(stack_.begin() + static_cast<ptrdiff_t>(labels.front().height), stack_.end() - arguments);
@@ -267,7 +267,7 @@ std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
     labels.push_back({is_loop ? at : body.end_of[at] + 1, stack_.size() - params, is_loop ? params : results,
                       is_loop, in.op == Opcode::kTryTable ? &in : nullptr});
   };
-  // What a try_table around the instruction catches continues at its label; all else leaves the function.
+  // What a try_table around the instruction catches continues at its label; everything else leaves the function.
   const auto catch_here = [&](Throw& thrown) {
     for (size_t i = labels.size(); i-- > 0;) {
       if (labels[i].try_table == nullptr) continue;

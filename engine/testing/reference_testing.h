@@ -1,10 +1,10 @@
 // A second interpreter, for tests: slow, and simple enough to be checked by reading.
 //
-// It walks the instructions as they stand in the module, with one stack of values and one of labels,
+// It walks the instructions as they are in the module, with one stack of values and one of labels,
 // as the specification's chapter 4.4 describes it. Nothing is translated, fused or deferred, and fuel
 // is added up instruction by instruction. What it shares with the engine is the decoder, the opcode
 // table, the cost functions (fuel.h) and the functions of numeric.h; the official test suite holds
-// those to the specification. Vectors it computes by itself (reference_vectors_testing.h).
+// those to the specification. It computes vectors by itself (reference_vectors_testing.h).
 //
 // It runs modules without imports.
 //

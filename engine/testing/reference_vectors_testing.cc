@@ -29,7 +29,7 @@ bool take_end(std::string_view& text, std::string_view end) {
   return true;
 }
 
-// The bits of a lane of "i16x8": what stands between the letter and the x.
+// The bits of a lane of "i16x8": what is between the letter and the x.
 int bits_of_shape(std::string_view shape) {
   int bits = 0;
   for (const char c : shape.substr(1, shape.find('x') - 1)) bits = 10 * bits + (c - '0');

@@ -1,6 +1,6 @@
 // The vector instructions for the reference interpreter: lane by lane, in integers that are wide
-// enough for any result. Which lanes and what is done to them is read from the mnemonic. Of the engine
-// it shares the float functions of numeric.h, and nothing of numeric_simd.h.
+// enough for any result. Which lanes and what is done to them is read from the mnemonic. It shares the
+// float functions of numeric.h with the engine, and nothing of numeric_simd.h.
 //
 // Threads: pure functions.
 #pragma once

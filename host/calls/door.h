@@ -7,7 +7,7 @@
 //       {"error":{"errno":"EACCES","number":1,"message":"…","grant":"--allow …"}}
 //   {"registry":true}            what capabilities_json() says
 //   {"session":"next"}           the next piece of code to run: whatever the session answers
-//   {"session":"result",…}       what came of it; the rest is the session's
+//   {"session":"result",…}       its outcome; the other members are the session's
 //   {"session":"file","path":"/lib/x.js"}  the text of a file that the program may read
 //   {"session":"input"}          the next bytes of the program's input; "" at its end
 //   {"session":"memory"}         how many bytes of memory the program has

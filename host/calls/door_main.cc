@@ -1,5 +1,5 @@
 // A door for the guests' tests: requests on stdin, answers on stdout, each preceded by its length in decimal digits
-// and a newline. The world behind it is in memory, with a page at http://h/.
+// and a newline. Its world is in memory, with a page at http://h/.
 #include <iostream>
 
 #include "host/calls/door.h"

@@ -5,7 +5,7 @@
 //   - a text or bytes parameter is an i32, the address of a string (host/guest/guest.h);
 //   - the result comes first, then an i32 errno when the function can fail;
 //   - when errno is not 0 the result is the empty string, or 0.
-// A function that cannot fail has no errno. When the program breaks its rules all the same
+// A function that cannot fail has no errno. When the program still breaks its rules
 // (a pointer outside the memory), or there is no memory for the result, the program traps.
 #pragma once
 

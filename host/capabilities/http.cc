@@ -225,7 +225,7 @@ void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& 
     answers[i] = HttpResponse();
     if (!written) {
       part.error = written.error();
-      call.work.add(kCost.per_byte * part.bytes_in);  // it was received all the same
+      call.work.add(kCost.per_byte * part.bytes_in);  // it was received anyway
     }
     text += written ? *written : error_text(written.error());
     call.parts->push_back(std::move(part));

@@ -1,6 +1,6 @@
 // json: reading and building JSON without a parser in the program.
 //
-// Each call parses the document anew; its size and its depth are bounded, so that neither memory nor the stack can
+// Each call parses the document again; its size and its depth are bounded, so that neither memory nor the stack can
 // be exhausted.
 #include <algorithm>
 #include <cmath>

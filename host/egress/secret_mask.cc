@@ -153,7 +153,7 @@ bool SecretMask::apply(std::string& text, const std::function<bool()>& is_over) 
   return true;
 }
 
-// Most words of ordinary texts are too short for a secret in base64, and are not examined as such.
+// Most words of ordinary texts are too short for a secret in base64, and are not examined.
 bool SecretMask::may_be_digits(std::string_view text, size_t place) {
   if (place >= digits_begin_) return are_digits_;
   const size_t least = place + 1 - std::min(place + 1, shortest_digits_);

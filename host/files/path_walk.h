@@ -5,8 +5,8 @@
 // O_NOFOLLOW: the kernel never resolves more than one name, and never a link. The opened file is then examined
 // through its own descriptor, so nobody can replace it between the examination and the next step. A symbolic link is
 // read from its descriptor, and its components replace it in the path; an absolute one is refused. ".." goes back to
-// the descriptor that the walk came from, not to the parent in the file system: a directory that is moved elsewhere
-// meanwhile leads nowhere else. Files on another mount than the directory's are refused.
+// the descriptor that the walk came from, not to the parent in the file system: a directory that is moved during the walk
+// leads nowhere else. Files on another mount than the directory's are refused.
 //
 // Threads: pure functions around system calls. The walk keeps one descriptor per directory on its path.
 #pragma once
@@ -24,8 +24,8 @@ inline constexpr size_t kMaxWalkSteps = 2'048;  // components, with those of lin
 
 // `flags`, `symlinks` and `mode` as for open_beneath. The error is an errno of the system:
 //   EXDEV     the path is absolute, or a "..", an absolute link or a mount leads out of `directory`
-//   ELOOP     a link that is not to be followed, a link of /proc, or too many links
-//   EAGAIN    the last component was replaced each time that it was to be opened
+//   ELOOP     a link that must not be followed, a link of /proc, or too many links
+//   EAGAIN    the last component was replaced at each attempt to open it
 //   ENOTSUP   the mount of a file cannot be learnt here (see can_tell_mounts)
 // and what openat(2) answers.
 std::expected<Fd, int> open_by_walk(int directory, const std::string& path, int flags, Symlinks symlinks,

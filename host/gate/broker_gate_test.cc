@@ -251,7 +251,7 @@ TEST(BrokerGate, OnlyWhatWasOpenedIsClosedForNothing) {
   EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
 }
 
-// A journal that stores nothing: the world has answered, but the program is told that it has not.
+// A journal that stores nothing: the world has answered, but the program gets an error.
 class FullJournal final : public JournalSink {
  public:
   Status append(JournalEntry /*entry*/, const WriteResult& /*result*/) override {

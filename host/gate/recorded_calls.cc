@@ -19,7 +19,7 @@ enum class Decision : uint8_t {
   kMounted,  // a granted directory that was read
   kMountedToWrite,
   kRead,        // a path's status: directories above the grants exist, too
-  kLook,        // a path that is looked at: directories above the grants exist, too
+  kLook,        // a path that is only examined: directories above the grants exist, too
   kWrite,       // a path that is written
   kName,        // a path whose name changes: not one that is itself granted
   kTwoNames,    // the same for two paths
@@ -137,7 +137,7 @@ HostResult<void> CallJudge::Impl::check_hops(std::span<const HttpHop> redirected
   return {};
 }
 
-// A malformed URL was refused as such, whatever the policy.
+// A malformed URL was refused under any policy.
 HostResult<void> CallJudge::Impl::check_http(const RecordedCall& call) const {
   const auto url = policy::parse_url(call.decided_by[1]);
   if (!url) return {};

@@ -17,7 +17,7 @@ constexpr int kProgressOps = 1'000;  // virtual machine steps between checks of 
 // "MBkv": identifies our files, so that another program's database is not written to.
 constexpr int64_t kApplicationId = 0x4D426B76;
 
-// Triggers keep the usage, so that it is right whoever writes. length() of a text counts characters and stops at
+// Triggers keep the usage, so that it is right for any writer. length() of a text counts characters and stops at
 // NUL; of a blob it counts bytes.
 constexpr const char* kSchema = R"sql(
   CREATE TABLE kv (key TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) STRICT;

@@ -30,8 +30,8 @@ bool HostMemory::keep_what_is_there(Holder holder, uint64_t bytes) {
 }
 
 uint64_t HostMemory::left_to_keep() const {
-  const uint64_t lent = kKeptBytes - std::min(kept(), kKeptBytes);
-  return lent + (limit_ == nullptr ? 0 : limit_->left_bytes());
+  const uint64_t unused = kKeptBytes - std::min(kept(), kKeptBytes);
+  return unused + (limit_ == nullptr ? 0 : limit_->left_bytes());
 }
 
 uint64_t HostMemory::left_for_call() const {

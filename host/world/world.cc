@@ -43,7 +43,7 @@ class OwnWorld final : public World {
     budget_.set(kTokens, limits.tokens);
   }
   void go_on() override { gate_.go_on(); }
-  // A query that fell short is paid here already; whoever continues elsewhere pays for it there.
+  // A query that fell short is paid here already; a copy that continues elsewhere pays for it there.
   Amounts left() override {
     uint64_t host_calls = budget_.left(kHostCalls);
     if (gate_.is_waited_for() && host_calls != policy::Budget::kUnlimited) ++host_calls;

@@ -198,7 +198,7 @@ enum class Outcome : uint8_t {
   kDenied,    // it needs what no grant allows
   kInvalid,   // the program or the request is not valid
   kFailed,    // Membrane itself failed
-  kFrozen,    // paused at the point where it was to be frozen: Report::snapshot
+  kFrozen,    // paused where the caller asked for it to be frozen: Report::snapshot
   kRaised,    // an error of its own language, such as a Python exception
   kOutOfCpu,  // a sandbox of Linux programs used up its CPU time
   kWaiting,   // waits for the answer of one of your functions: Report::waits_for

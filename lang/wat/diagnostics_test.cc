@@ -180,7 +180,7 @@ const Case kCases[] = {
      "(global $name (mut i32)", "(global $g (mut i32) (i32.const 0)) (func (set $g 1))"},
     {kUndeclaredReference, "(func $f) (func (drop (‹ref.func $f›)))", "", "", "(elem declare func $f)",
      "(func $f) (elem declare func $f) (func (drop (ref.func $f)))"},
-    {kNotDefaultable, "‹(table 1 (ref func))›", "(ref func)", "funcref", "Write what they begin with",
+    {kNotDefaultable, "‹(table 1 (ref func))›", "(ref func)", "funcref", "Write the initial value",
      "(func $f) (table 1 (ref func) (ref.func $f))"},
     {kSubtypeMismatch, "(type $a (struct))\n‹(type $b (sub $a (struct)))›", "type 0", "",
      "Repeat the supertype's", "(type $a (sub (struct)))\n(type $b (sub $a (struct)))"},

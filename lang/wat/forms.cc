@@ -329,7 +329,7 @@ void CodeWalker::while_form(Node form) {
 
 // (for $i from to body…) → (local.set $i from) (local.set $to to)
 //   (loop $l (if (i32.lt_s $i $to) (then body… (local.set $i (i32.add $i 1)) (br $l))))
-// in a (block $l.break …) when it is left; the body in a (block $l.continue …) when it goes on.
+// in a (block $l.break …) when it is left; the body in a (block $l.continue …) when it is continued.
 void CodeWalker::for_form(Node form) {
   const Node id_node = tree_.first(form);
   const Node close = tree_.close(form);

@@ -21,7 +21,7 @@ class Network {
 
   // Whether the address can be reached. Errors: ENETUNREACH, ECONNREFUSED.
   virtual Done reaches(const InetAddress& to, int type) = 0;
-  // Connects `own` to `theirs`: what the guest sends waits in `theirs`, and what it is to receive goes into
+  // Connects `own` to `theirs`: what the guest sends waits in `theirs`, and what it receives comes from
   // `own`. A loopback address is one at which no guest listens. Errors: those of reaches(); ENOBUFS when
   // there are too many connections.
   virtual Done connect(const std::shared_ptr<SocketEnd>& own, const std::shared_ptr<SocketEnd>& theirs,

@@ -400,7 +400,7 @@ TEST(StreamSocket, WhatWaitsAtAnOpenSocketStays) {
   auto [third, fourth] = sockets.pair(SOCK_STREAM | SOCK_NONBLOCK);
   ASSERT_TRUE(sockets.send(first, "x", {.files = {fourth}}));
   ASSERT_TRUE(
-      sockets.send(third, "y", {.files = {fourth}}));  // waits at itself, too, which is to be had from second
+      sockets.send(third, "y", {.files = {fourth}}));  // waits at itself, too, to be received from second
   fourth.reset();
   sockets.space->collect();
   EXPECT_EQ(third->ready() & POLLHUP, 0);

@@ -113,7 +113,7 @@ class FileCopy {
 
 class GrantedNode;
 
-// All nodes of a granted directory, one for each path, so that locks and mounts apply to the file whoever
+// All nodes of a granted directory, one for each path, so that locks and mounts apply to the file for every process that
 // opens it. When the host has put another file at a path, it gets another node.
 struct Granted {
   explicit Granted(HostFile socket, const GrantedOptions& options) : client(std::move(socket), options) {}

@@ -42,8 +42,8 @@ Try<LocationRef> create_in(Call& call, const Parent& parent, uint32_t mode) {
   return std::make_shared<const Location>(Location{std::move(made), parent.directory, parent.name});
 }
 
-// Finds or creates what `wish` names. A link whose target is missing is followed to the place where the file
-// is to be created.
+// Finds or creates what `wish` names. A link whose target is missing is followed, and the file is created
+// at its target.
 Try<Found> find_or_create(Call& call, const OpenWish& wish) {
   MEMBRANE_ASSIGN(LocationRef from, base_of(call, wish.directory, wish.path));
   const Place& place = *call.process().place;

@@ -168,7 +168,7 @@ int64_t sys_unshare(Call& call) {
   return 0;
 }
 
-// Namespaces and mounts are refused, whoever the caller is.
+// Namespaces and mounts are refused to any caller.
 int64_t sys_setns(Call&) { return -EPERM; }
 int64_t sys_mount(Call&) { return -EPERM; }
 int64_t sys_umount2(Call&) { return -EPERM; }

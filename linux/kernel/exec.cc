@@ -22,7 +22,7 @@ constexpr int kMostScripts = 4;  // nested interpreters
 constexpr size_t kMostScriptLine = 255;
 constexpr uint64_t kProgramBase = 0x555555554000;
 
-// What is to be loaded, determined before anything changes.
+// The files to load, determined before anything changes.
 struct Found {
   LocationRef location;
   ElfProgram elf;

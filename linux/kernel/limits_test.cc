@@ -43,7 +43,7 @@ TEST(LimitsTest, NoMoreFilesAreOpenThanTheSandboxMayHave) {
   EXPECT_LE(opened, 50);
 }
 
-// A process that shares memory with nobody may fill it all the same.
+// A process can fill shared memory even when it shares it with no other.
 TEST(LimitsTest, SharedMemoryCounts) {
   constexpr uint64_t kBytes = 8u << 20;
   uint64_t at = 0;

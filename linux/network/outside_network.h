@@ -2,7 +2,7 @@
 //
 //   a guest's socket ── its two ends in the kernel ── Bridge ── a socket of the host ──► the owner (computers/network/)
 //
-// The kernel process dials nobody. It tells the owner which host is meant and passes one end of a stream; the
+// The kernel process makes no connections. It tells the owner which host is meant and passes one end of a stream; the
 // owner decides what to do with it. DNS is answered here, from the owner's list of hosts (reachable.h).
 //
 // The buffers are those of the two sockets: a guest that does not read stops the owner's writes, and vice

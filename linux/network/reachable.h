@@ -1,7 +1,7 @@
 // The hosts that a sandbox's owner lets its programs reach, and the addresses of their names inside.
 //
-// Names are not resolved inside: each reachable name has an address of 198.18.0.0/15 (RFC 2544) that stands
-// for this name only, in this sandbox. So the address of a connection tells which host it is for; the owner
+// Names are not resolved inside: each reachable name has an address in 198.18.0.0/15 (RFC 2544) of its own
+// in this sandbox. So the address of a connection tells which host it is for; the owner
 // resolves the name, checks the result, and dials the host.
 //
 // Threads: one at a time.

@@ -1,5 +1,5 @@
 // Where guest programs run: address spaces, threads, and traps into the kernel. The kernel (linux/kernel/)
-// decides everything; a platform only runs machine code and changes memory as it is told to.
+// decides everything; a platform only runs machine code and changes memory on its orders.
 //
 //   A Space is the memory of one or more guest threads. A Thread is a guest thread: it runs, or it is stopped, and only
 //   while it is stopped may its registers and its Space's mappings be changed through it. Every system call and every
@@ -112,7 +112,7 @@ class Space {
   // Bytes of private pages that it or a space that it was forked from has written, as the host counts them: a
   // page that is still shared counts in proportion to the number of its users. 0 when unknown.
   virtual uint64_t resident_bytes() = 0;
-  // The same, but each page counts as a whole, whoever shares it, plus the host's page tables. Cheaper to
+  // The same, but each page counts as a whole, even if it is shared, plus the host's page tables. Cheaper to
   // compute.
   virtual SpaceBytes most_bytes() { return {.resident = resident_bytes()}; }
 

@@ -345,7 +345,7 @@ TEST_P(PlatformTest, CountsWhatForksShareAndWhatTablesTake) {
   ASSERT_TRUE(child);
   EXPECT_GE(space.resident_bytes() + (*child)->space()->resident_bytes(), kBytes);
   EXPECT_GE(space.most_bytes().resident, kBytes);
-  // A page that is only read belongs to nobody, but its page table takes memory all the same.
+  // A page that is only read counts for no process, but its page table takes memory.
   const uint64_t before = space.most_bytes().tables;
   space.map(0x100000000, 64 * kApart, PROT_READ, {});
   std::byte one{};

@@ -5,7 +5,7 @@
 
 namespace membrane::linux {
 
-// At most 4095 bytes of it.
+// Formats at most 4095 bytes.
 [[gnu::format(printf, 1, 2)]] std::string text_of(const char* format, ...);
 
 }  // namespace membrane::linux

@@ -144,7 +144,7 @@ TEST_F(KeptCommandTest, AProgramContinuesInEachFork) {
     EXPECT_EQ(again->wait(std::nullopt)->status, 0);
     EXPECT_EQ(heard_fork.output(), "2 " + line + "\nend\n");
   }
-  EXPECT_TRUE(command->write_input("d\n"));  // the first went on as before
+  EXPECT_TRUE(command->write_input("d\n"));  // the first continued as before
   command->end_input();
   EXPECT_EQ(command->wait(std::nullopt)->status, 0);
   EXPECT_EQ(heard.output(), "1 a\n2 d\nend\n");

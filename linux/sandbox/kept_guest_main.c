@@ -42,7 +42,7 @@
 
 static int failures;
 static const char* thing;
-static int is_first = 1;  // what can be looked at once is looked at the first time alone
+static int is_first = 1;  // what need only be checked once is checked the first time
 
 static void expect(int holds, const char* what) {
   if (holds) return;

@@ -59,7 +59,7 @@ def _token_of_this_machine() -> str:
 
 
 def wait_before_retry(tries: int, retry_after: Optional[str]) -> Optional[float]:
-    """Returns the seconds to wait after so many tries; None if that is too long."""
+    """Returns the seconds to wait after this many tries; None if that is too long."""
     wait = min(0.1 * 2.0 ** (tries - 1), 5.0) * random.uniform(0.5, 1.0)
     if retry_after is None:
         return wait

@@ -18,7 +18,7 @@ namespace {
 using engine::HostAction;
 using engine::HostCall;
 
-constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
+constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host reads
 constexpr uint64_t kFuelPerHashedByte = 4;
 constexpr std::string_view kPlace = "__membrane_place";
 
@@ -35,7 +35,7 @@ class Asked {
     return std::string(
         js.bytes(static_cast<uint32_t>(call.arguments[0]), static_cast<uint32_t>(call.arguments[1])));
   }
-  // The box of an argument; 0 when there are not so many.
+  // The box of an argument; 0 when there are fewer.
   [[nodiscard]] uint32_t box(uint32_t index) const {
     const auto count = static_cast<uint32_t>(call.arguments[3]);
     const auto at = static_cast<uint32_t>(call.arguments[4]) + uint64_t{4} * index;
@@ -86,7 +86,8 @@ HostAction sleep(Asked& asked) {
 }
 
 // (code, name of its file, kind): the value of a script, whose names are global, or the promise of a module; undefined for
-// a module that is only compiled. What it throws, or its promise is rejected with by now, is thrown in the caller.
+// a module that is only compiled. An exception, or the reason with which its promise is already rejected, is
+// thrown in the caller.
 HostAction evaluate(Asked& asked) {
   constexpr uint32_t kScript = 0, kModule = 1, kCompiledModule = 33;  // flags of qjs_eval
   constexpr uint32_t kRejected = 2;
@@ -102,7 +103,7 @@ HostAction evaluate(Asked& asked) {
   if (is_rejected) static_cast<void>(js.call("qjs_promise_mark_as_handled", {*value}));
   else if (!js.is("exception", *value).value_or(true)) {
     if (kind != kCompiledModule) return asked.give(value);
-    // What a module is compiled to is no value for the program.
+    // The program must not get the value of a compiled module.
     static_cast<void>(js.free(*value));
     return asked.give_undefined();
   }
@@ -120,7 +121,7 @@ HostAction encode_utf8(Asked& asked) {
   return text ? asked.give(asked.js.make_array(*text)) : asked.give_undefined();
 }
 
-// (bytes): their text; undefined where they are none.
+// (bytes): their text; undefined for another value.
 HostAction decode_utf8(Asked& asked) {
   const auto bytes = asked.bytes(0);
   if (!bytes || !is_utf8(*bytes)) return asked.give_undefined();
@@ -146,7 +147,7 @@ HostAction compress(Asked& asked) {
       asked.js.make_array({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)}));
 }
 
-// (text) where a stopped program stands: only note_place() below takes it.
+// (text): where a stopped program is; only note_place() below reads it.
 HostAction say_place(Asked& asked) { return asked.give_undefined(); }
 
 // (promise): its state, as a text; (promise, true): what it is settled with. Undefined for another value.
@@ -173,7 +174,7 @@ constexpr HostFunction kFunctions[] = {{"__membrane_door", ask_door},
                                        {kPlace, say_place},
                                        {"__membrane_promise", look_into_promise}};
 
-// A stopped program asks the host for something, so it stands there. What `where` says of it is the place.
+// A stopped program is inside a call of the host. `where` gives its place.
 HostAction note_place(Asked& asked, std::string_view name, const QuickJsWhere& where) {
   std::string& place = *asked.calls.places_text();
   if (name == kPlace) place = asked.text(0).value_or("");

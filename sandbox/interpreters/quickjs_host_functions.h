@@ -15,7 +15,7 @@ namespace membrane::sandbox {
 // The names, in the order in which the template defines them.
 std::span<const std::string_view> quickjs_host_functions();
 
-// The prelude's `where`, which says by __membrane_place where a stopped program stands; both are boxes.
+// The prelude's `where`, which says by __membrane_place where a stopped program is; both are boxes.
 struct QuickJsWhere {
   uint32_t function = 0, undefined = 0;
 };

@@ -1,5 +1,5 @@
-// QuickJS-ng, as the module of quickjs-wasi exports it (quickjs_module.h). What JavaScript has besides the language, and
-// what a turn is, stands in Membrane's own prelude (lang/javascript/guest).
+// QuickJS-ng, as the module of quickjs-wasi exports it (quickjs_module.h). Membrane's own prelude (lang/javascript/guest)
+// has what JavaScript has besides the language, and runs the turns.
 //
 //   a turn:  begin() ─▶ code ─▶ qjs_eval ─▶ settle(promise) or fail(error)
 //            then jobs, rejections that nobody handled, and step(), until step() says that there is no more
@@ -28,9 +28,10 @@ using engine::Value;
 constexpr std::string_view kPrelude[] = {
     "inspect.js", "url.js",  "web.js",  "streams.js", "bodies.js",     "fetch.js",     "rewrite.js", "node/",
     "modules.js", "zone.js", "intl.js", "process.js", "signatures.js", "functions.js", "session.js"};
-// Of the module's 1 MiB: what QuickJS calls without looking at the limit needs the rest.
+// Of the module's 1 MiB: QuickJS calls some functions without checking the limit, which need the
+// rest.
 constexpr uint32_t kJsStackBytes = 786'432;
-// And what no cell can read as a name, or set.
+// Words that are not names, and names that a cell cannot set.
 constexpr std::string_view kKeywords[] = {
     "Infinity",  "NaN",     "await",    "break",  "case",   "catch", "class",      "const",   "continue",
     "debugger",  "default", "delete",   "do",     "else",   "enum",  "export",     "extends", "false",
@@ -45,12 +46,12 @@ struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
   uint32_t where = 0;
-  // No box, but the address of the engine's count of loops and calls until it next asks whether to go on.
+  // Not a box, but the address of the engine's count of loops and calls until it next asks whether to continue.
   uint32_t polls_left = 0;
 };
 
 // Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
-// and what is to be freed comes after it.
+// and then comes what has to be freed.
 enum Progress : uint32_t { kEvaluated, kJobDone, kStepped };
 
 Value i32(uint32_t value) { return Value::i32(value); }
@@ -130,7 +131,8 @@ class QuickJsInterpreter final : public Interpreter {
 
 // -- modules: the prelude resolves names, and finds sources -------------------------------------------------------
 
-// What a function of the prelude gives for texts, as a text: "" for another value. Nothing when the call did not return.
+// The result of a function of the prelude that takes texts, as a text: "" for another value. Nothing when the call did
+// not return.
 std::optional<std::string> QuickJsInterpreter::ask_prelude(const QuickJsModule& js, uint32_t function,
                                                            std::span<const std::string> texts) const {
   std::vector<uint32_t> boxes;
@@ -358,7 +360,7 @@ std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
   return text == nullptr ? std::vector<ReportPlace>() : quickjs_places(*text);
 }
 
-// What the code's evaluation gave: a promise, or an exception.
+// The result of the code's evaluation: a promise, or an exception.
 bool QuickJsInterpreter::take_value(const QuickJsModule& js, Calls& calls) const {
   const auto value = static_cast<uint32_t>(calls.result());
   if (!js.free_bytes(calls.progress()[2]) || !js.free_bytes(calls.progress()[3])) return false;
@@ -376,7 +378,7 @@ bool QuickJsInterpreter::take_value(const QuickJsModule& js, Calls& calls) const
   return taken && js.free(*taken) && js.free(value);
 }
 
-// Whether there is more to wait for. It throws when the program broke what it stands on: then there is no answer.
+// Whether there is more to wait for. Nothing when the program broke what the step relies on, and it threw.
 std::optional<bool> QuickJsInterpreter::take_step(const QuickJsModule& js, Calls& calls) const {
   const auto more = static_cast<uint32_t>(calls.result());
   if (!js.free_bytes(calls.progress()[2]) || js.is("exception", more).value_or(true)) return std::nullopt;

@@ -1,5 +1,5 @@
-// Calls of the functions that the QuickJS module exports, from wherever they are made: between turns, inside a host
-// function, or beside a stopped program. A value of the program's is the address of a box in the module's memory. The
+// Calls of the functions that the QuickJS module exports: between turns, inside a host function, or beside a stopped
+// program. A value of the program's is the address of a box in the module's memory. The
 // caller frees each box that it is given.
 //
 // Threads: one at a time, as the Calls.
@@ -46,12 +46,12 @@ class QuickJsModule {
   // is("string", box) calls qjs_is_string.
   [[nodiscard]] std::optional<bool> is(std::string_view what, uint32_t box) const;
 
-  // What a box holds, as a string: the program's toString() may run.
+  // The value in a box, as a string: the program's toString() may run.
   [[nodiscard]] std::optional<std::string> text(uint32_t box) const;
-  // Of a string only, so that nothing of the program's runs; nothing for another value.
+  // The same for strings only, so that no code of the program runs; nothing for another value.
   [[nodiscard]] std::optional<std::string> text_of_string(uint32_t box) const;
   [[nodiscard]] std::optional<double> number(uint32_t box) const;
-  // The bytes of a typed array, where they stand; nothing for another value.
+  // The bytes of a typed array, in place; nothing for another value.
   [[nodiscard]] std::optional<std::string_view> bytes_of_array(uint32_t box) const;
 
   [[nodiscard]] std::optional<uint32_t> make_string(std::string_view text) const;
@@ -61,7 +61,7 @@ class QuickJsModule {
   [[nodiscard]] std::optional<uint32_t> place(std::string_view bytes) const;
   // The bytes from `at` to the next 0, or to the end of the memory.
   [[nodiscard]] std::string c_string(uint32_t at) const;
-  // Empty where they are not all in the memory.
+  // Empty when they are not all in the memory.
   [[nodiscard]] std::string_view bytes(uint32_t at, uint32_t count) const;
 
  private:

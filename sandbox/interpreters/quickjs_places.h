@@ -12,7 +12,7 @@
 
 namespace membrane::sandbox {
 
-// Innermost first. Lines that are no places are left out.
+// Innermost first. Lines without a place are left out.
 std::vector<ReportPlace> quickjs_places(std::string_view stack);
 
 }  // namespace membrane::sandbox

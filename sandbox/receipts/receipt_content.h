@@ -57,7 +57,7 @@ std::optional<std::vector<std::string>> read_pieces(std::string_view json);
 //   "put" PATH BYTES          a file
 //   "time" NANOSECONDS        since 1970, that what follows was done at: for a program with the real clock
 //   "make_directory" PATH, "remove" PATH, "remove_all" PATH, "move" FROM TO
-//   "policy" JSON CALLS       another policy, after so many host calls of the session
+//   "policy" JSON CALLS       another policy, after this many host calls of the session
 using OwnerAct = std::vector<std::string>;
 std::string json_of_acts(const std::vector<OwnerAct>& acts);
 std::optional<std::vector<OwnerAct>> read_acts(std::string_view json);

@@ -218,7 +218,7 @@ TEST_P(GuestFunctionsIn, MayAnswerLater) {
   }
 }
 
-// The state before a waiting turn is part of its forks and of its bytes, whichever turns ran since the last copy.
+// The state before a waiting turn is part of its forks and of its bytes, no matter which turns ran since the last copy.
 TEST_P(GuestFunctionsIn, OfForgedBytesAreRefused) {
   ASSERT_EQ(session_->exec({.code = "approve('x')"}).outcome, Outcome::kWaiting);
   const auto kept = session_->keep();

@@ -1,5 +1,5 @@
-// Accounts for what leaves a sandbox: the output limit applies to every byte that the program chose, wherever in the
-// report it appears.
+// Accounts for what leaves a sandbox: the output limit applies to every byte that the program chose, anywhere in the
+// report.
 //
 // What a program prints, submits or gives to io.result is counted as it arrives (Conversation), and ends the run
 // when there is no more room. The rest of a report (the value of a cell, its displays with the names of their types,

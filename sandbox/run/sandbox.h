@@ -9,7 +9,7 @@
 // as one that was never frozen, with the same results, output, host calls and fuel. Thawing the same bytes twice
 // forks it. See docs/snapshot-format.md for what a snapshot includes; the policy is not included: the thawing caller
 // decides what is granted. The limits cover the whole run, including what was used before (fuel, host calls, bytes,
-// tokens, output); only the wall-clock time starts anew.
+// tokens, output); only the wall-clock time starts again.
 //
 // An embedder's function that answers later freezes the run in the call (Outcome::kWaiting): see
 // sandbox/run/own_function.h.

@@ -1,4 +1,4 @@
-// Many sandboxes in one process leave nothing behind, however they end.
+// Many sandboxes in one process leave nothing allocated or open, however they end.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

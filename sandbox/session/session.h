@@ -3,7 +3,7 @@
 //   auto session = Session::create(python, {.policy = policy});
 //   Report first = (*session)->exec({.code = "x = 20"});
 //   Report second = (*session)->exec({.code = "x + 22"});    // second.result == "42"
-//   auto branch = (*session)->fork();                        // both go on from here, each for itself
+//   auto branch = (*session)->fork();                        // both continue from here, independently
 //
 // State persists between turns. A turn that is stopped (a trap, no fuel, no time, no memory, or the interpreter's
 // own exit) returns the session to its state before the turn; one that ends in an error of the language does not.
@@ -75,7 +75,7 @@ class Session {
   // The outcome is kFrozen when the turn was paused: it has not ended then, and go_on() must come next.
   virtual Report exec(const Turn& turn) = 0;
   // Resumes a paused turn, until it ends or pauses again. The report has all of the turn's fuel, and the output
-  // since the previous report. The turn's wall-clock time starts anew. kInvalid when no turn is paused.
+  // since the previous report. The turn's wall-clock time starts again. kInvalid when no turn is paused.
   virtual Report go_on(std::optional<uint64_t> pause_at_fuel) = 0;
   Report go_on() { return go_on(std::nullopt); }
   // Resumes a turn that waits for functions of the embedder (Outcome::kWaiting), with the answers to the calls that

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 // Each line is a sum of numbers; it prints the sum, and the total of all lines, which is a local, and so in the
 // frames of the waiting run. The number of lines is in memory. Letters: l loops forever, x exits with the number
-// before it, t traps, r prints a random byte, m allocates so many pages of memory, n prints the number of lines.
+// before it, t traps, r prints a random byte, m allocates pages of memory, n prints the number of lines.
 constexpr std::string_view kCalculator = R"((module
   (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))

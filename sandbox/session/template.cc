@@ -192,7 +192,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package, co
     made->files_digest_ = made->files_->digest().value_or("");
     const auto written =
         engine::write_image_file(path, *made->image_, made->kept(), made->kept_bytes_of_files());
-    if (!written) return made;  // it is warm all the same, in this process
+    if (!written) return made;  // it is still warm, in this process
     make_room(options.cache_directory, kImageEnding, kMostImageBytes, path);
     made->image_.reset();
     made->waiting_.reset();

@@ -20,11 +20,11 @@ namespace membrane::sandbox {
 // given nothing but code; kInvalidArgument for a name that is no variable's; kInvalidInput for a value that is no JSON; kTooLong for values
 // past the limits of JsonLimits, each or together.
 Status check_inputs(const Turn& turn, const Template& of);
-// Whether the turn is given input, as the trifecta rule has it: text for its standard input, or variables, of the turn or the session.
+// Whether the turn is given input in the sense of the trifecta rule: text for its standard input, or variables, of the turn or the session.
 [[nodiscard]] bool gives_input(const Turn& turn, const RunOptions& options);
 // Of inputs that another process has kept for this one: whether the values are as check_inputs() would have them.
 [[nodiscard]] bool are_sound(const Inputs& inputs);
-// A JSON object. The values stand there as they were given, with the members in their order.
+// A JSON object. The values are as they were given, with the members in their order.
 std::string json_of_inputs(const Inputs& inputs);
 
 }  // namespace membrane::sandbox

@@ -24,7 +24,7 @@ struct PythonCell {
 // it is: none of its lines begins with ! or %.
 PythonCell python_cell(std::string_view code);
 
-// Python code that defines what runs the commands of later cells. It leaves no name behind.
+// Python code that defines what runs the commands of later cells. It leaves no name defined.
 std::string code_for_commands();
 
 }  // namespace membrane::service::e2b

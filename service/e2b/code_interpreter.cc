@@ -172,8 +172,8 @@ ApiError no_context(const std::string& id) {
   return {ApiCode::kNotFound, "there is no context " + id, "GET /contexts lists them."};
 }
 
-// A context by the id that clients use, whether it was opened here or by another interface. Nothing if there
-// is none.
+// A context by the id that clients use, opened here or by another interface. Nothing if it
+// does not exist.
 std::optional<CodeContext> find_context(const Service& service, const SharedCall& call,
                                         const std::string& id) {
   if (auto known = call->known->find_context(id)) return known;

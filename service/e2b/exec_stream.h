@@ -13,7 +13,7 @@
 namespace membrane::service::e2b {
 
 struct ExecStreamForm {
-  std::string beginning = {};                                  // before all else
+  std::string beginning = {};                                  // before everything else
   std::function<std::string(const Exec::Event&)> render = {};  // the last event is the report
   std::string keep_alive = {};
   std::function<void()> when_abandoned = {};  // may be null

@@ -151,7 +151,7 @@ void list(const Service& service, const SharedCall& call, const Json& message) {
       depth);
 }
 
-// It existed before, which the clients are told.
+// The answer says whether it existed before.
 void make_directory(const Service& service, const SharedCall& call, const Json& message) {
   const auto path = path_in(call, message, "path");
   if (!path) return;

@@ -1,4 +1,4 @@
-"""Clients of others, brought from their registries once for all tests of a checkout: below build/clients, each under a name
+"""Other projects' clients, fetched from their registries once for all tests of a checkout: below build/clients, each under a name
 that follows from what it holds. Tests run them and write nothing there.
 
 Any number of tests may ask at the same time: each makes its own copy, and the first to be whole is the one that stays.

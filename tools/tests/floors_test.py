@@ -88,14 +88,14 @@ class Rooms(unittest.TestCase):
     def test_an_unknown_room_is_refused(self):
         self.assertEqual(len(problems(ROOMS, engine__memory__m="", engine__code__c="")), 1)
 
-    def test_the_list_of_the_architecture_has_each_room_once(self):
+    def test_the_lists_of_rooms_have_each_room_once(self):
         page = ("base/   results\nengine/   runs\ncli/   the command\n"
                 "engine/code/   code\nengine/code/   again\nengine/old/   gone\nengine/testing/   tests\n")
-        self.assertEqual(problems(ROOMS, docs={"docs/architecture.md": page}, **HOUSE), [
-            "docs/architecture.md: the rooms lack engine/memory/",
-            "docs/architecture.md: engine/code/ is no room, or is listed twice",
-            "docs/architecture.md: engine/code/ is no room, or is listed twice",
-            "docs/architecture.md: engine/old/ is no room, or is listed twice"])
+        self.assertEqual(problems(ROOMS, docs={"docs/rooms.md": page}, **HOUSE), [
+            "docs/rooms.md: the rooms lack engine/memory/",
+            "docs/rooms.md: engine/code/ is no room, or is listed twice",
+            "docs/rooms.md: engine/code/ is no room, or is listed twice",
+            "docs/rooms.md: engine/old/ is no room, or is listed twice"])
 
 
 if __name__ == "__main__":

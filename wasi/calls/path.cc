@@ -14,7 +14,7 @@ Answer<Walked> walk_to_name(Call& call, const Call::At& at, Errno for_itself) {
   return walked;
 }
 
-// An existing name that is to be removed.
+// An existing name, to remove it.
 Answer<Walked> walk_to_removed(Call& call, Rights needed, Errno for_itself) {
   const auto at = call.at(0, 1, needed);
   if (!at) return fail(at.error());

@@ -87,7 +87,7 @@ class NodeTable {
       page = &own_child(page->slots[slot_of(inode, level)], owner);
     return page->slots[slot_of(inode, 0)];
   }
-  // Removes pages that become empty, so that released numbers leave nothing behind.
+  // Removes pages that become empty, so that released numbers take no memory.
   static void erase_in(std::shared_ptr<Page>& page, Inode inode, unsigned level, Owner owner) {
     Page& owned = own(page, owner);
     std::shared_ptr<void>& slot = owned.slots[slot_of(inode, level)];

@@ -32,7 +32,8 @@ class Fields {
     if (tokenize(text, tokens_)) tokens_.clear();
   }
 
-  // Calls visit(open, keyword) for each form directly within tokens [begin, end), until it says true.
+  // Calls visit(open, keyword) for each form directly within tokens [begin, end), until it returns
+  // true.
   bool each_form(size_t begin, size_t end, auto visit) const {
     for (size_t i = begin; i < end; ++i) {
       if (tokens_[i].kind != TokenKind::kOpen) continue;
@@ -49,7 +50,7 @@ class Fields {
     });
   }
 
-  // What the form at `open` adds one of to its index space; a segment within counts by itself.
+  // The index space to which the form at `open` adds an entry; a segment within counts by itself.
   [[nodiscard]] std::optional<FieldKind> defines(size_t open) const {
     if (keyword(open) != "import") return kind_of(keyword(open));
     std::optional<FieldKind> kind;

@@ -16,7 +16,7 @@ enum class FieldKind : uint8_t { kType, kFunc, kTable, kMemory, kGlobal, kTag, k
 
 // The field that defines the `index`th type, function, and so on (imports count, as in the index
 // spaces; a segment may be written inside its table or memory). Line 0 when the text has no such
-// field: types may stand only inline.
+// field: a type may be only inline.
 Place place_of_field(std::string_view text, FieldKind kind, uint32_t index);
 
 // The name in the `occurrence`th (from 0) export of this name. Line 0 when there is none.

@@ -8,7 +8,7 @@
 
 namespace membrane::wasm {
 
-// Each with the nullable reference to it.
+// Each heap type with the nullable reference to it.
 inline constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
     {"func", ValType::kFuncRef},
     {"extern", ValType::kExternRef},

@@ -16,7 +16,7 @@ enum CharClass : uint8_t {
   kOther = 0,
   kSpace = 1,
   kIdChar = 2,
-  kPunctuation = 4,  // , ; [ ] { }: may stand in a reserved token only
+  kPunctuation = 4,  // , ; [ ] { }: only in reserved tokens
 };
 
 constexpr std::array<uint8_t, 256> kClasses = [] {
@@ -46,7 +46,7 @@ Token token(TokenKind kind, size_t begin, size_t end) {
   return {static_cast<uint32_t>(begin), static_cast<uint32_t>(end), kind, 0};
 }
 
-// Whether a form that starts with `inner`, a module field's keyword, may stand in one that
+// Whether a form that starts with `inner`, a module field's keyword, may be in one that
 // starts with `outer`.
 bool may_contain(std::string_view outer, std::string_view inner) {
   if (outer.empty() || outer == "module" || outer == "import" || outer == "export") return true;
@@ -72,8 +72,8 @@ Diagnostic unopened_parenthesis(std::string_view text, Token close) {
   return d;
 }
 
-// Points at the parenthesis that probably lacks its partner: when a module field stands where
-// only instructions do, the form around it was not closed; with no such sign it is the innermost
+// Points at the parenthesis that probably lacks its partner: when a module field is where only instructions may
+// be, the form around it was not closed; with no such sign it is the innermost
 // one that is open at the end.
 Diagnostic unclosed_parenthesis(std::string_view text, const std::vector<Token>& tokens, uint32_t open) {
   Diagnostic d;
@@ -83,16 +83,16 @@ Diagnostic unclosed_parenthesis(std::string_view text, const std::vector<Token>&
   d.expected = ")";
   d.found = "the end of the text";
   std::vector<uint32_t> around;
-  const auto word_behind = [&](uint32_t i) { return std::string(tokens[i + 1].in(text)); };
+  const auto word_after = [&](uint32_t i) { return std::string(tokens[i + 1].in(text)); };
   for (uint32_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].kind == TokenKind::kClose) around.pop_back();
     if (tokens[i].kind != TokenKind::kOpen) continue;
-    const std::string inner = word_behind(i);
-    if (!around.empty() && is_field_keyword(inner) && !may_contain(word_behind(around.back()), inner)) {
+    const std::string inner = word_after(i);
+    if (!around.empty() && is_field_keyword(inner) && !may_contain(word_after(around.back()), inner)) {
       const Token& outer = tokens[around.back()];
       d.place = locate(text, outer.begin, outer.end);
-      d.message = "this (" + word_behind(around.back()) + " is not closed before the (" + inner +
-                  " in line " + std::to_string(locate(text, tokens[i].begin).line);
+      d.message = "this (" + word_after(around.back()) + " is not closed before the (" + inner + " in line " +
+                  std::to_string(locate(text, tokens[i].begin).line);
       d.found = "(" + inner;
       return d;
     }
@@ -143,7 +143,7 @@ Diagnostic Lexer::error() const {
       d.expected = "\\t \\n \\r \\\" \\' \\\\ \\hh or \\u{hex}";
       break;
     default:
-      d.message = "this character cannot stand here";
+      d.message = "this character is not allowed here";
       if (is_utf8(span) && static_cast<uint8_t>(span[0]) > 0x20) d.found = span;
   }
   return d;
@@ -172,10 +172,10 @@ std::optional<Token> Lexer::skip_annotation(Token open) {
       if (t.kind == TokenKind::kOpen) ++depth;
       if (t.kind == TokenKind::kClose) --depth;
     }
-    const size_t behind = at_;
+    const size_t after_close = at_;
     open = next_raw();
     if (open.kind != TokenKind::kOpen || at_ >= text_.size() || text_[at_] != '@') {
-      at_ = behind;
+      at_ = after_close;
       return std::nullopt;
     }
   }
@@ -191,9 +191,9 @@ Token Lexer::next_raw() {
     if (at_ == text_.size()) return token(TokenKind::kEnd, at_, at_);
     const size_t begin = at_;
     const char c = text_[at_];
-    const char behind = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     if (c == '(') {
-      if (behind == ';') [[unlikely]] {
+      if (next == ';') [[unlikely]] {
         if (!skip_block_comment()) return token(TokenKind::kError, error_begin_, error_end_);
         continue;
       }
@@ -204,7 +204,7 @@ Token Lexer::next_raw() {
       ++at_;
       return token(TokenKind::kClose, begin, at_);
     }
-    if (c == ';' && behind == ';') {
+    if (c == ';' && next == ';') {
       if (!skip_line_comment()) return token(TokenKind::kError, error_begin_, error_end_);
       continue;
     }
@@ -286,7 +286,7 @@ Token Lexer::scan_word(size_t begin) {
 
 std::optional<Token> Lexer::scan_string() {
   const size_t begin = at_++;
-  std::optional<Token> error;  // the first; the string is read to its end all the same
+  std::optional<Token> error;  // the first; the string is read to its end anyway
   while (at_ < text_.size()) {
     const size_t here = at_;
     const auto c = static_cast<uint8_t>(text_[at_]);

@@ -37,7 +37,7 @@ enum class TokenKind : uint8_t {
   kString,    // "…", quotes included in the span
   kInteger,   // +1_000, -0x1F
   kFloat,     // 1.5, 0x1p-3, -inf, +nan:0x1 (unsigned nan and inf are keywords)
-  kReserved,  // characters that may stand together but mean nothing: 0drop, "a"x, $, %
+  kReserved,  // characters that may follow each other but mean nothing: 0drop, "a"x, $, %
   kError,     // not a token; Lexer::error() says why
 };
 
@@ -68,8 +68,8 @@ class Lexer {
   std::optional<Token> skip_annotation(Token open);
   bool skip_block_comment();           // false and error_ when it does not end
   bool skip_line_comment();            // false and error_ on bad UTF-8
-  std::optional<Token> scan_string();  // at_ stands on the quote; an error token when bad
-  bool scan_escape();                  // at_ stands after the backslash
+  std::optional<Token> scan_string();  // at_ is on the quote; an error token when bad
+  bool scan_escape();                  // at_ is after the backslash
   Token scan_word(size_t begin);
   [[nodiscard]] bool run_goes_on() const;
 
@@ -85,7 +85,7 @@ class Lexer {
 // parenthesis that is not closed or was not opened; `out` then holds the tokens up to there.
 std::optional<Diagnostic> tokenize(std::string_view text, std::vector<Token>& out);
 
-// Whether `c` may stand in an identifier.
+// Whether `c` may be in an identifier.
 bool is_id_char(char c);
 
 // Whether a kId token is in quotes, and the identifier that it stands for: $name of $name and of $"name".
@@ -96,8 +96,8 @@ std::string id_of(std::string_view id);
 void append_unquoted(std::string& out, std::string_view quoted);
 std::string unquote(std::string_view quoted);
 
-// The literal of the text format that denotes `bytes`, with its quotes. Printable ASCII stands
-// for itself, everything else is escaped, so that the result is plain ASCII.
+// The literal of the text format that denotes `bytes`, with its quotes. Printable ASCII is
+// written as it is, everything else is escaped, so that the result is plain ASCII.
 void append_quoted(std::string& out, std::string_view bytes);
 
 }  // namespace membrane::wasm

@@ -72,7 +72,7 @@ TEST(Lexer, ReportsLexicalErrorsWithTheirPlace) {
   EXPECT_EQ(lexer.error().found, "\\q");
 }
 
-TEST(Lexer, GoesOnBehindAnError) {
+TEST(Lexer, ContinuesAfterAnError) {
   EXPECT_EQ(kinds("\"\\q\" x \x01 y"), (std::vector{kError, kKeyword, kError, kKeyword}));
 }
 

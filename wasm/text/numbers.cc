@@ -14,7 +14,7 @@ int digit_of(char c) {
   return 16;
 }
 
-// Skips digits with single underscores between them; false when there is none.
+// Skips digits with single underscores between them; false when there are none.
 bool skip_digits(std::string_view& word, int base) {
   size_t i = 0;
   bool wants_digit = true;

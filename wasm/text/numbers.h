@@ -21,7 +21,7 @@ enum class NumberError : uint8_t {
   kOutOfRange,  // a literal of the type, whose value it cannot hold
 };
 
-// A value, or why there is none; `ok` tells which.
+// A value, or the reason why there is none; `ok` says which.
 template <typename T>
 struct Number {
   T value{};

@@ -82,14 +82,14 @@ bool Parser::find_module() {
   at_ += 2;
   if (const auto id = take_id(); !id.empty()) module_.names.module = id.substr(1);
   if (at_keyword("binary") || at_keyword("quote")) {
-    report(DiagnosticCode::kUnexpectedToken, peek(), "modules of this form stand only in test scripts")
+    report(DiagnosticCode::kUnexpectedToken, peek(), "modules of this form are only for test scripts")
         .expected = "a module field";
     return false;
   }
   fields_begin_ = at_;
   fields_end_ = close;
   at_ = close + 1;
-  return peek().kind == TokenKind::kEnd || unexpected("the end of the text behind the module");
+  return peek().kind == TokenKind::kEnd || unexpected("the end of the text after the module");
 }
 
 std::string_view Parser::unquoted_id(const Token& t) const {
@@ -125,8 +125,8 @@ void Parser::declare_fields() {
   }
 }
 
-// Gives an index and a name to what the field at `open` defines. Reports names that stand
-// twice and imports that come too late; any other fault is left to the second pass.
+// Gives an index and a name to what the field at `open` defines. Reports duplicate names and imports that come
+// too late; any other fault is left to the second pass.
 void Parser::declare_field(uint32_t open) {
   const std::string_view head = word(s_.tokens[open + 1]);
   Space space{};
@@ -177,7 +177,7 @@ void Parser::note_definition(Token at, bool is_import) {
     if (first_definition_.kind == TokenKind::kEnd) first_definition_ = at;
   } else if (first_definition_.kind != TokenKind::kEnd) {
     Diagnostic& d = report(DiagnosticCode::kImportAfterDefinition, at,
-                           "this import stands behind the " + std::string(word(first_definition_)) +
+                           "this import comes after the " + std::string(word(first_definition_)) +
                                " in line " + std::to_string(locate(text_, first_definition_.begin).line));
     d.expected = "all imports before the first func, table, memory, global or tag";
   }
@@ -199,7 +199,7 @@ void Parser::define_fields() {
   }
 }
 
-// A type use may name the index of a type that only stands inline, but not before it stands there.
+// A type use may name the index of an inline type, but only after that type.
 void Parser::check_forward_types() {
   for (const ForwardType& f : forward_types_)
     if (!full() && f.index < module_.types.size())

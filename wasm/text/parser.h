@@ -3,13 +3,13 @@
 // Accepted is one `(module $name? field*)`, or the fields without `(module …)` around them.
 // All abbreviations are expanded, function bodies are written as binary code with the
 // shortest integers into Module::bytes, $identifiers are kept in Module::names and each
-// instruction's place in Module::source_map. A type that stands only inline is appended
+// instruction's place in Module::source_map. A type that is only inline is appended
 // to the types in the order of the text (chapter 6.4.10).
 //
 // The parser checks what the specification calls well-formed: syntax, names, ranges of
 // literals, inline types. That numeric indices exist, and types agree, is the validator's.
 //
-// Errors: as many independent findings as can be told apart, up to kMaxParseErrors, in the
+// Errors: all independent findings, up to kMaxParseErrors, in the
 // order of the text. Any bytes are accepted as input; time and memory are linear in them,
 // and nesting deeper than kMaxTextNesting is refused.
 //

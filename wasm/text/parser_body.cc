@@ -214,8 +214,7 @@ bool Parser::read_branch(bool is_then) {
   const Token at = peek(1);
   if (is_then == parent.has_then || (!is_then && parent.has_else)) {
     report(DiagnosticCode::kStrayElse, at,
-           is_then ? "this `if` has a (then …) already"
-                   : "(else …) stands behind the (then …) of its `if`, once");
+           is_then ? "this `if` has a (then …) already" : "an `if` has one (else …), after its (then …)");
     return false;
   }
   Frame frame{is_then ? Frame::Kind::kThen : Frame::Kind::kElse, at, at_, 0, parent.label};

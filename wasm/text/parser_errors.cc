@@ -145,11 +145,11 @@ void Parser::report_unknown_field(Token at) {
   d.found = w.substr(0, kShownBytes);
   d.expected = "type, rec, import, func, table, memory, global, tag, export, start, elem or data";
   if (find_mnemonic(w)) {
-    d.hint = "Instructions stand inside (func …): was the function closed too early?";
+    d.hint = "Instructions belong inside (func …): was the function closed too early?";
   } else if (w == "module") {
     d.hint = "A text holds one module: remove the inner (module …).";
   } else if (w == "param" || w == "result" || w == "local") {
-    d.hint = "(" + std::string(w) + " …) stands inside (func …): was the function closed too early?";
+    d.hint = "(" + std::string(w) + " …) belongs inside (func …): was the function closed too early?";
   } else if (const auto near = nearest(w, {std::begin(kFields), std::end(kFields)}); !near.empty()) {
     d.hint = "Did you mean " + std::string(near) + "?";
   }
@@ -187,14 +187,14 @@ bool Parser::report_legacy_exceptions(Token at) {
   const bool is_clause = w.starts_with("catch");
   Diagnostic& d =
       report(DiagnosticCode::kLegacyExceptions, at,
-             is_clause ? quote(w) + " stands outside of the head of a try_table"
+             is_clause ? quote(w) + " is outside of the head of a try_table"
                        : quote(w) + " is of the exception handling that came before WebAssembly 3.0");
   d.found = w;
   d.hint = "Write (block $h (result …) (try_table (catch $tag $h) …) …): what is caught branches to $h.";
   return true;
 }
 
-// Words that mean something elsewhere, where an instruction should stand. False when `at` is no
+// Reports a word that means something elsewhere, but not where an instruction is expected. False when `at` is no
 // such word.
 bool Parser::report_misplaced(Token at) {
   if (report_legacy_exceptions(at)) return true;
@@ -207,11 +207,10 @@ bool Parser::report_misplaced(Token at) {
   };
   const std::string name = "(" + std::string(w) + " …)";
   if (w == "local")
-    return misplaced(name + " stands behind an instruction",
-                     "Move all (local …) to the top of the function.");
+    return misplaced(name + " comes after an instruction", "Move all (local …) to the top of the function.");
   if (w == "param" || w == "result" || w == "type" || w == "export" || w == "import")
     return misplaced(
-        name + " stands too late",
+        name + " comes too late",
         "The order is (export …) (import …) (type …) (param …) (result …) (local …), then instructions.");
   if (w == "then" || w == "else") {
     Diagnostic& d = report(DiagnosticCode::kStrayElse, at, name + " belongs to no `if`");
@@ -219,17 +218,17 @@ bool Parser::report_misplaced(Token at) {
     return true;
   }
   if (std::find(std::begin(kFields), std::end(kFields), w) != std::end(kFields) || w == "module")
-    return misplaced(name + " stands among instructions",
-                     "Close the function before it: a ) is missing above.");
+    return misplaced(name + " is among instructions", "Close the function before it: a ) is missing above.");
   return false;
 }
 
-// A literal or a name stands where only an instruction can, as in (i32.add $x 1).
+// A literal or a name where an instruction is expected, as in (i32.add $x 1).
 bool Parser::report_bare_operand(Token at) {
   if (at.kind == TokenKind::kReserved || at.kind == TokenKind::kEnd || at.kind == TokenKind::kString)
     return unexpected("an instruction");
   const std::string w(word(at).substr(0, kShownBytes));
-  Diagnostic& d = report(DiagnosticCode::kBareOperand, at, quote(w) + " stands where an operand is computed");
+  Diagnostic& d =
+      report(DiagnosticCode::kBareOperand, at, quote(w) + " is where an operand should be computed");
   d.found = w;
   d.expected = "a folded instruction, or )";
   if (at.kind == TokenKind::kId) {

@@ -398,7 +398,7 @@ bool Parser::read_inline_elem(ElementSegment& segment, uint32_t close) {
     segment.type = non_null(ValType::kFuncRef);
     return true;
   }
-  // Only expressions can be of another type than funcref. That these are is the validator's to say.
+  // Only expressions can have another type than funcref. The validator checks that.
   for (const uint32_t function : segment.functions) segment.items.push_back(ref_func(function));
   segment.functions.clear();
   segment.uses_expressions = true;

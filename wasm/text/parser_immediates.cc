@@ -1,4 +1,4 @@
-// What stands after a mnemonic. A fault here never loses the place: it is reported, a zero
+// What follows a mnemonic. A fault here never loses the place: it is reported, a zero
 // is written, and the sequence continues.
 #include <bit>
 
@@ -28,7 +28,7 @@ constexpr Shape kShapes[] = {
 
 }  // namespace
 
-// At an index or identifier: its number. Reports an unknown name and then gives 0.
+// At an index or identifier: its number. Reports an unknown name and then returns 0.
 bool Parser::read_index_here(Space space, uint32_t& out) {
   const Token t = peek();
   out = 0;
@@ -73,7 +73,7 @@ uint32_t Parser::read_label(Token at) {
   return 0;
 }
 
-// Whether a literal stands here; an atom that is none is reported and skipped.
+// Whether the next token is a literal; an atom that is not is reported and skipped.
 bool Parser::operand_follows(Token at, std::string_view what) {
   const Token t = peek();
   const bool is_nan_or_inf = t.kind == TokenKind::kKeyword && classify_number(word(t)) == NumberKind::kFloat;
@@ -245,7 +245,7 @@ void Parser::read_label_cast(Token at, std::vector<uint8_t>& out) {
   append_heap_type(out, types[1]);
 }
 
-// A type, and a field of it by its name or number.
+// A type, and one of its fields by name or number.
 void Parser::read_field(Token at, std::vector<uint8_t>& out) {
   const uint32_t type = read_index(Space::kType, at);
   write_leb128(out, type);
@@ -263,7 +263,7 @@ void Parser::read_field(Token at, std::vector<uint8_t>& out) {
   write_leb128(out, index);
 }
 
-// Whether an index of a memory stands here. A number alone is the lane of an access that has one.
+// Whether an index of a memory comes next. A number alone is the lane of an access that has one.
 bool Parser::at_memory_of_access(Opcode op) const {
   if (info(op).immediate != Immediate::kMemLane || peek().kind != TokenKind::kInteger) return at_index();
   const Token& next = peek(1);
@@ -361,7 +361,7 @@ bool Parser::read_clauses(std::vector<uint8_t>& out) {
   return true;
 }
 
-// Nothing, one result, or an index: the shortest that says it (chapter 6.5.2).
+// Nothing, one result, or an index: the shortest form (chapter 6.5.2).
 bool Parser::read_block_type(std::vector<uint8_t>& out) {
   if (peek().kind != TokenKind::kOpen) {
     out.push_back(0x40);

@@ -1,10 +1,10 @@
-// The text parser's inside, shared by its parts; nobody else includes this.
+// The text parser's internals, for its own files only.
 //
 //   parser.cc               the two passes, names, diagnostics
 //   parser_fields.cc        module fields
 //   parser_types.cc         value types, function types, type uses, limits
 //   parser_body.cc          instruction sequences: flat, folded, blocks
-//   parser_immediates.cc    what stands after a mnemonic
+//   parser_immediates.cc    what follows a mnemonic
 //   parser_errors.cc        findings and their repairs
 //
 // The text is lexed once into tokens with matched parentheses. The first pass reads only the
@@ -73,12 +73,12 @@ struct Scratch {
 
 struct TypeUse {
   uint32_t index = kNoIndex;  // into Module::types; kNoIndex when none was written or it is unknown
-  bool is_explicit = false;   // `(type x)` stands there
+  bool is_explicit = false;   // it has `(type x)`
 };
 
 class Parser {
  public:
-  // `module` is empty; it is worth nothing when run() fails.
+  // `module` is empty; it is unusable when run() fails.
   Parser(std::string_view text, Scratch& scratch, Module& module)
       : text_(text), s_(scratch), module_(module) {}
 
@@ -168,8 +168,8 @@ class Parser {
   bool read_field_type(FieldType& out);
   void name_field(uint32_t type, uint32_t field, Token id);
   [[nodiscard]] uint32_t find_field(uint32_t type, std::string_view name) const;
-  // Of the scratch's params and results: the first type that is the same, which intern_type()
-  // appends when there is none.
+  // For the scratch's params and results: the first equal type, which intern_type() appends when
+  // there is none.
   [[nodiscard]] uint32_t find_type(uint32_t hash) const;
   uint32_t intern_type();
 
@@ -226,7 +226,7 @@ class Parser {
   bool report_misplaced(Token at);
   bool report_legacy_exceptions(Token at);
   bool report_bare_operand(Token at);
-  // Nothing more is shown, so nothing more need be read.
+  // No more findings are shown, so nothing more need be read.
   [[nodiscard]] bool full() const { return stopped_ || errors_.size() >= kMaxParseErrors; }
   bool must_stop();
 
@@ -250,7 +250,7 @@ class Parser {
   };
   std::vector<ForwardType> forward_types_;
   std::vector<Diagnostic> errors_;
-  bool stopped_ = false;                                            // by the owner of the work
+  bool stopped_ = false;                                            // by the owner, through StopScope
   mutable std::unordered_map<uint32_t, std::string> unquoted_ids_;  // by where they begin
 };
 

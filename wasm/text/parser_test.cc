@@ -49,7 +49,7 @@ TEST(TextParser, LabelsCountFromTheInside) {
   EXPECT_EQ(code("(func (block $a (block $b (br $a) (br $b) (br 2))))"), hex("02400240 0c01 0c00 0c02 0b0b"));
   EXPECT_EQ(code("(func (block $a (block $a (br $a))))"), hex("02400240 0c00 0b0b"));
   EXPECT_EQ(code("(func block $a i32.const 0 br_table $a 1 $a end $a)"), hex("0240 4100 0e02000100 0b"));
-  // The condition of a folded if stands outside of its label.
+  // The condition of a folded if is outside of its label.
   EXPECT_EQ(code("(func (block $a (if $a (br $a (i32.const 1)) (then (br $a)) (else (br $a)))))"),
             hex("0240 4101 0c00 0440 0c00 05 0c00 0b0b"));
 }
@@ -248,7 +248,7 @@ using enum DiagnosticCode;
 const Finding kFindings[] = {
     {kBadStringEscape, R"((data "a\q"))", R"(\q)", "escape", R"(\\)"},
     {kExtraParenthesis, "(func))", ")", "closes nothing", "too early"},
-    {kInvalidCharacter, "(func \x01)", "\x01", "cannot stand here", "Remove"},
+    {kInvalidCharacter, "(func \x01)", "\x01", "not allowed here", "Remove"},
     {kInvalidUtf8, ";; \xFF\n(func)", "\xFF", "not UTF-8", "UTF-8"},
     {kUnclosedParenthesis, "(module (func (nop)", "(", "never closed", "Count"},
     {kUnterminatedAnnotation, "(@a (func)", "(", "annotation", ")"},
@@ -263,9 +263,9 @@ const Finding kFindings[] = {
     {kDuplicateName, "(func $f) (func $f)", "$f", "a second function is called $f", "Rename"},
     {kDuplicateName, "(func (param $x i32) (local $x i32))", "$x", "a second local", "Rename"},
     {kDuplicateStart, "(func) (start 0) (start 0)", "start", "starts once", "Keep one"},
-    {kImportAfterDefinition, "(func)\n(import \"a\" \"b\" (func))", "import", "behind the func in line 1",
+    {kImportAfterDefinition, "(func)\n(import \"a\" \"b\" (func))", "import", "after the func in line 1",
      "top"},
-    {kImportAfterDefinition, "(memory 1)\n(func (import \"a\" \"b\"))", "func", "behind the memory", "top"},
+    {kImportAfterDefinition, "(memory 1)\n(func (import \"a\" \"b\"))", "func", "after the memory", "top"},
     {kInlineTypeMismatch, "(type $t (func (param i32))) (func (type $t) (param i64))", "(",
      "differs from type $t", "Remove"},
     {kLabelMismatch, "(func block $a end $b)", "$b", "not that of its block", "Repeat"},
@@ -276,7 +276,7 @@ const Finding kFindings[] = {
     {kMalformedNumber, "(func (param $x i32) (drop (i32.const $x)))", "$x", "not a number", "(local.get $x)"},
     {kMalformedToken, "(func (drop (i32.const 0))0drop)", "0drop", "does not fit", "space"},
     {kMalformedUtf8, "(func (export \"\\ff\"))", "\"\\ff\"", "not UTF-8", "\\u{e9}"},
-    {kMisplacedDeclaration, "(func (nop) (local $x i32))", "local", "behind an instruction",
+    {kMisplacedDeclaration, "(func (nop) (local $x i32))", "local", "after an instruction",
      "top of the function"},
     {kMisplacedDeclaration, "(func (result i32) (param i32) (i32.const 0))", "param", "too late",
      "The order is"},

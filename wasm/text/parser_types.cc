@@ -102,7 +102,7 @@ bool Parser::read_ref_form(ValType& out) {
   return take_close("(ref …)");
 }
 
-// Gives the nullable reference to it. False, and nothing is reported, when none stands here.
+// Returns the nullable reference to it. False, and nothing is reported, when there is none here.
 bool Parser::read_heap_type(ValType& out) {
   for (const auto& [name, type] : kHeapTypes) {
     if (!at_keyword(name)) continue;
@@ -212,7 +212,7 @@ uint32_t Parser::intern_type() {
 }
 
 // `(type $id? subtype)` or `(rec (type …)*)`, in the first pass, when all types have their names. The same type may
-// stand twice; inline types then mean the first.
+// be defined twice; inline types then mean the first.
 bool Parser::define_types(uint32_t open) {
   const auto begin = static_cast<uint32_t>(module_.types.size());
   if (word(s_.tokens[open + 1]) != "rec") return define_type(open, begin, 1);
@@ -326,7 +326,7 @@ uint32_t Parser::find_field(uint32_t type, std::string_view name) const {
   return at == kNoIndex ? kNoIndex : fields[at].index;
 }
 
-// `(type x)? (param …)* (result …)*`. With both, they must say the same.
+// `(type x)? (param …)* (result …)*`. If both are there, they must agree.
 bool Parser::read_type_use(TypeUse& out, bool binds_names) {
   const Token at = peek();
   Token type_at{};

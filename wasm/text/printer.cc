@@ -73,7 +73,7 @@ class OpenLabels {
   [[nodiscard]] std::string_view back() const { return names_.back().name; }
   [[nodiscard]] bool empty() const { return names_.empty(); }
   [[nodiscard]] size_t size() const { return names_.size(); }
-  // The name of the block at `depth`, when that means this block here; else "".
+  // The name of the block at `depth`, when it means this block at this place; else "".
   [[nodiscard]] std::string_view name_at(uint32_t depth) {
     if (depth >= names_.size()) return {};
     const size_t position = names_.size() - 1 - depth;
@@ -178,7 +178,7 @@ class Printer {
     if (name.empty()) unprintable(all, index);
   }
 
-  // A name that is another's, too, as a comment.
+  // A name that is not unique, as a comment.
   void unprintable(const std::vector<NameEntry>& all, uint32_t index) {
     const auto at = std::lower_bound(all.begin(), all.end(), index,
                                      [](const NameEntry& e, uint32_t i) { return e.index < i; });
@@ -236,7 +236,7 @@ class Printer {
     value_types("result", type.results);
   }
 
-  // Those of a group that has several, within (rec …).
+  // The types of a group that has several, within (rec …).
   void types() {
     for (uint32_t i = 0; i < m_.types.size();) {
       const uint32_t size = m_.type_details.empty() ? 1 : m_.type_details[i].group_size;
@@ -544,7 +544,7 @@ class Printer {
       const Instruction& in = reader.instruction();
       const bool is_end = in.op == Opcode::kEnd;
       if (is_end && open_labels_.empty()) {
-        if (!reader.at_end()) put("\n    (; code behind the end of the function ;)");
+        if (!reader.at_end()) put("\n    (; code after the end of the function ;)");
         return;
       }
       if (is_end) open_labels_.pop_back();
@@ -657,7 +657,7 @@ class Printer {
     }
   }
 
-  // A field by its name, when it has one that is no other's.
+  // A field by its name, when that is unique.
   void field(const Instruction& in) {
     put(" ");
     const auto [names, is_new] = fields_.try_emplace(in.index);

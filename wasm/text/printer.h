@@ -6,9 +6,9 @@
 // Floats are hexadecimal, so that they are exact, with the decimal value as a comment. Custom sections other than "name"
 // have no text form in WebAssembly 3.0: a comment says that they were there.
 //
-// Any Module may be given, also one that does not validate: what cannot be said in text (code that
-// cannot be decoded, a hundred thousand locals) becomes a comment, and the size of the result stays
-// proportional to that of the module: what would be more than 64 MiB and 32 bytes for each of the module's is left out.
+// Any Module may be given, also one that does not validate: what text cannot express (code that cannot be decoded, a
+// hundred thousand locals) becomes a comment, and the size of the result stays proportional to that of the module: what
+// would be more than 64 MiB and 32 bytes for each of the module's is left out.
 //
 // Threads: a pure function.
 #pragma once

@@ -11,8 +11,8 @@ namespace membrane::wasm {
 
 inline constexpr uint32_t kNoIndex = UINT32_MAX;
 
-// Differs from process to process where addresses do, so that nobody can write a text whose names
-// collide. Nothing that anybody sees depends on it.
+// Differs from process to process where addresses do, so that no text can be written whose names
+// collide. No output depends on it.
 inline uint32_t hash_seed() {
   static const char anchor = 0;
   return 2166136261u ^ static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&anchor) >> 4);
@@ -122,7 +122,7 @@ class NameScope {
   HashIndex by_hash_;
 };
 
-// The labels of the blocks around an instruction, innermost last. A name may stand twice: the inner
+// The labels of the blocks around an instruction, innermost last. A name may occur twice: the inner
 // one hides the outer. Few labels are scanned; for many there is a hash table, in which a name that
 // is pushed last is also removed first, so that removing leaves no gaps.
 class LabelScope {
@@ -180,7 +180,7 @@ class LabelScope {
   static constexpr size_t kScanned = 32;
   static constexpr size_t kSlots = 32'768;  // a power of two, above twice kMaxTextNesting
 
-  // Where `name` stands, or the free slot where it would.
+  // Where `name` is, or the free slot where it would.
   [[nodiscard]] size_t slot_of(std::string_view name, uint32_t hash) const {
     size_t i = hash & (kSlots - 1);
     while (slots_[i] != 0 && labels_[slots_[i] - 1].name != name) i = (i + 1) & (kSlots - 1);

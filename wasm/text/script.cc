@@ -162,7 +162,7 @@ class ScriptParser {
     return m.kind = ScriptModule::Kind::kQuote, true;  // the text without `definition`
   }
 
-  // Fields that stand in the script without `(module …)` are one module, up to the next command.
+  // Fields outside of a `(module …)` are one module, up to the next command.
   bool read_bare_fields(ScriptModule& m) {
     const uint32_t begin = peek().begin;
     uint32_t end = begin;

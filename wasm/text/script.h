@@ -28,7 +28,7 @@ struct ScriptModule {
   };
   Kind kind = Kind::kText;
   std::string name;       // $identifier without its $, or empty
-  std::string_view text;  // kText: where it stands in the script
+  std::string_view text;  // kText: where it is in the script
   std::string bytes;      // kBinary, kQuote: what the strings say
   [[nodiscard]] std::string_view source() const {
     return kind == Kind::kText ? text : std::string_view(bytes);

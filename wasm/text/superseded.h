@@ -1,6 +1,6 @@
 // Commands of the official suite of WebAssembly 2.0 whose outcome WebAssembly 3.0 changed: what was
-// malformed or invalid, and is so no more. The engine follows 3.0; a caller that runs the older suite asks
-// here about a command that fails. docs/specification.md tells them, too.
+// malformed or invalid, and is not any more. The engine follows 3.0; a caller that runs the older suite
+// asks here about a command that fails. docs/specification.md lists them, too.
 //
 // Threads: pure functions of constant data.
 #pragma once

@@ -269,7 +269,7 @@ GuestTables::Answer GuestTables::fill(uint64_t address, bool is_alone) {
     return Answer::kPresent;
   }
   if ((entry & kLargeBit) != 0) {
-    // A single page is to be split into many.
+    // A large page is split into many.
     is_stale_ = true;
     return fill(address, is_alone);
   }

@@ -528,7 +528,7 @@ GUEST_CODE(hints, "1: movq $-1, 8(%rdi); movq $-1, 16(%rdi); movq $-1, 24(%rdi);
 
 TEST_F(TrapAttackTest, SetsHintsWithoutEnd) {
   TrapOptions options;
-  options.shares_core = false;  // faster than it is looked at
+  options.shares_core = false;  // faster than it is checked
   auto started = start_trap_platform(options);
   ASSERT_TRUE(started);
   std::unique_ptr<Thread> guest = load_guest(**started, code_of(hints));

@@ -5,9 +5,9 @@
 // instruction lacks is pushed for it. So the module always validates, and values stay pending on the
 // stack across sets, calls and blocks, which is where a translator that defers them can go wrong.
 //
-// What there is: several functions of all number types and vectors, blocks with parameters and results, exceptions,
-// every kind of branch, direct, indirect and tail calls, structs, arrays and references, memory and table instructions that are mostly in
-// bounds, globals, loops that mostly end, and every numeric and vector instruction. No imports.
+// The modules have several functions of all number types and vectors, blocks with parameters and results, exceptions, every kind of
+// branch, direct, indirect and tail calls, structs, arrays and references, memory and table instructions that are mostly in bounds,
+// globals, loops that mostly end, and every numeric and vector instruction. No imports.
 //
 // Threads: pure functions.
 #pragma once
@@ -21,8 +21,8 @@ namespace membrane::engine {
 
 struct GeneratedModule {
   std::vector<uint8_t> binary;
-  // What function 0, exported as "run", is to be called with: so many numbers; the bits of each are
-  // made to fit its parameter's type; a vector's other half is made from them.
+  // The arguments of function 0, exported as "run": one number each, whose bits are made to fit the parameter's
+  // type; a vector's other half is made from them.
   std::vector<uint64_t> arguments;
 };
 

@@ -1,4 +1,4 @@
-// What the generator of modules (generate_testing.h) is made of: choices, the types of a module, the plain instructions.
+// What the generator of modules (module_generator_testing.h) is made of: choices, the types of a module, the plain instructions.
 //
 // Threads: belongs to the call of generate_module(); the lists of instructions may be read by any.
 #pragma once
@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 #include "wasm/assemble_testing.h"
 #include "wasm/opcode.h"
 #include "wasm/type_coding.h"
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 using wasm::Immediate;
 using wasm::Opcode;
@@ -36,10 +36,10 @@ inline constexpr uint32_t kPairType = 0, kLargeType = 1, kShortsType = 2, kPairs
 inline constexpr ValType kPair = wasm::ref_null_to(kPairType), kShorts = wasm::ref_null_to(kShortsType),
                          kPairs = wasm::ref_null_to(kPairsType);
 
-// What the bytes say, one after the other.
+// Reads the choices from the bytes, one after the other.
 class Choices {
  public:
-  // Half of the modules have no vectors, so that a compiler that knows none of them sees enough of the rest.
+  // Half of the modules have no vectors, so that a compiler without vectors sees enough of the rest.
   Choices(std::span<const uint8_t> bytes, Dialect dialect)
       : bytes_(bytes), is_shared_(dialect == Dialect::kShared), has_vectors_(one_in(2)) {}
   bool is_shared() const { return is_shared_; }
@@ -99,8 +99,8 @@ const Plain& plain(Opcode op);
 const Plain& favourite(Choices& choices);
 // Of a shape: 8 of "i16x8.extract_lane_s".
 uint32_t lanes_of(std::string_view mnemonic);
-// Whether it computes with floats, and a NaN among its results could be any.
+// Whether it computes with floats, so that the bits of a NaN result are not determined.
 bool makes_nans(std::string_view text);
 void append_opcode(Bytes& out, Opcode op);
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator

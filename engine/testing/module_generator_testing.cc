@@ -1,13 +1,13 @@
-#include "engine/testing/generate_testing.h"
+#include "engine/testing/module_generator_testing.h"
 
 #include "engine/testing/body_generator_testing.h"
-#include "engine/testing/generating_testing.h"
+#include "engine/testing/generator_parts_testing.h"
 
 namespace membrane::engine {
 
 GeneratedModule generate_module(std::span<const uint8_t> bytes, Dialect dialect) {
   using namespace wasm::testing;
-  using namespace generating;
+  using namespace generator;
   Choices choices(bytes, dialect);
   TypeSection types(choices.has_references());
   GeneratedModule made;

@@ -1,10 +1,10 @@
-#include "engine/testing/generating_testing.h"
+#include "engine/testing/generator_parts_testing.h"
 
 #include <algorithm>
 #include <iterator>
 #include <limits>
 
-namespace membrane::engine::generating {
+namespace membrane::engine::generator {
 
 uint64_t Choices::number() {
   static constexpr uint64_t kEdges[] = {0,
@@ -194,4 +194,4 @@ void append_opcode(Bytes& out, Opcode op) {
   write_leb128(out, uint32_t{row.code});
 }
 
-}  // namespace membrane::engine::generating
+}  // namespace membrane::engine::generator
