@@ -90,9 +90,9 @@ bool BodyReader::decode_block_type() {
   }
   if ((*at_ & (kSign | kContinues)) == kSign) {
     in.block = {BlockType::Kind::kValue, ValType::kBottom, 0};
-    const uint8_t* const behind = read_val_type(at_, end_, in.block.value);
-    if (behind == nullptr) return fail(BodyError::kBadBlockType);
-    at_ = behind;
+    const uint8_t* const next = read_val_type(at_, end_, in.block.value);
+    if (next == nullptr) return fail(BodyError::kBadBlockType);
+    at_ = next;
     return true;
   }
   int64_t type = 0;
@@ -109,9 +109,9 @@ bool BodyReader::decode_select_types() {
   in.raw = at_;
   for (uint32_t i = 0; i < in.count; ++i) {
     ValType type{};
-    const uint8_t* const behind = read_val_type(at_, end_, type);
-    if (behind == nullptr) return fail(BodyError::kBadValType);
-    at_ = behind;
+    const uint8_t* const next = read_val_type(at_, end_, type);
+    if (next == nullptr) return fail(BodyError::kBadValType);
+    at_ = next;
     if (i == 0) in.ref_type = type;
   }
   return true;
@@ -119,9 +119,9 @@ bool BodyReader::decode_select_types() {
 
 bool BodyReader::heap_type(ValType& out) {
   if (at_ == end_) return fail(BodyError::kUnexpectedEnd);
-  const uint8_t* const behind = read_heap_type(at_, end_, out);
-  if (behind == nullptr) return fail(BodyError::kBadRefType);
-  at_ = behind;
+  const uint8_t* const next = read_heap_type(at_, end_, out);
+  if (next == nullptr) return fail(BodyError::kBadRefType);
+  at_ = next;
   return true;
 }
 

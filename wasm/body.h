@@ -55,7 +55,7 @@ struct Instruction {
   static constexpr uint8_t kNoBytes[16] = {};
 };
 
-// In the first number of a memarg: after it stands the index of a memory.
+// In the first number of a memarg: the index of a memory follows it.
 inline constexpr uint32_t kMemArgHasMemory = 0x40;
 
 enum class BodyError : uint8_t {

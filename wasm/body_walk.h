@@ -113,7 +113,7 @@ class BodyWalk {
     constexpr auto kSet = static_cast<uint8_t>(info(Opcode::kLocalSet).code);
     constexpr auto kTee = static_cast<uint8_t>(info(Opcode::kLocalTee).code);
     const uint8_t* const next = body_ + next_offset_;
-    // The body ends with `end`, which is neither of these: where one stands, a byte follows.
+    // The body ends with `end`, which is neither of these: after either a byte follows.
     return (next[0] == kSet || next[0] == kTee) && next[1] < 0x80 ? next[1] : kNoLocal;
   }
   [[nodiscard]] uint32_t cost() const { return cost_; }  // of the open segment, up to here

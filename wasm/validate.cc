@@ -508,10 +508,10 @@ std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::st
   return result;
 }
 
-void standings_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
-                  const std::function<bool(size_t, const Standing&)>& take) {
+void stack_types_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
+                    const std::function<bool(size_t, const StackTypes&)>& take) {
   Report report(module, {});
-  CodeValidator(module, report).standings_at(function, offsets, take);
+  CodeValidator(module, report).stack_types_at(function, offsets, take);
 }
 
 Place place_of(const Module& module, uint32_t code_offset, std::string_view text) {

@@ -72,7 +72,7 @@ class Validator {
 };
 
 // The state of the operand stack between two instructions of a valid function.
-struct Standing {
+struct StackTypes {
   std::vector<ValType> operands;
   Opcode before = Opcode::kNop;  // the instruction that ends there, with its index; kNop at the start
   uint32_t before_index = 0;     // function of a call, type of a call_indirect
@@ -80,8 +80,8 @@ struct Standing {
 // Finds the state before each of the instructions at `offsets` (ascending, from the body's start) in one walk.
 // `take` gets the index into `offsets` of each where an instruction begins and execution can come; false ends
 // the walk.
-void standings_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
-                  const std::function<bool(size_t, const Standing&)>& take);
+void stack_types_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
+                    const std::function<bool(size_t, const StackTypes&)>& take);
 
 // Where the instruction at `code_offset` (into Module::bytes) is: line and column when the
 // module was parsed from `text`, else the offset itself.

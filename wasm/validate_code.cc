@@ -78,30 +78,30 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info, BodyNotes* note
   return true;
 }
 
-void CodeValidator::standings_at(uint32_t index, std::span<const uint32_t> offsets,
-                                 const std::function<bool(size_t, const Standing&)>& take) {
+void CodeValidator::stack_types_at(uint32_t index, std::span<const uint32_t> offsets,
+                                   const std::function<bool(size_t, const StackTypes&)>& take) {
   FunctionInfo info;
   const Function& f = module_.functions[index];
   function_ = index;
   wanted_offsets_ = offsets;
   next_wanted_ = 0;
   take_ = &take;
-  standing_ = {};
+  stack_types_ = {};
   if (!prepare_locals(index, info)) return;
   begin(f.code, module_.types[f.type].results);
-  static_cast<void>(walk<Walk::kStanding>(f.code));
+  static_cast<void>(walk<Walk::kStackTypes>(f.code));
 }
 
 // False when there is nothing left to look for.
-bool CodeValidator::stand_at(const Instruction& in) {
+bool CodeValidator::note_stack_types(const Instruction& in) {
   while (next_wanted_ < wanted_offsets_.size() && wanted_offsets_[next_wanted_] <= in.offset) {
     const size_t index = next_wanted_++;
     if (wanted_offsets_[index] != in.offset || frame().is_unreachable) continue;
-    standing_.operands.assign(base_, top_);
-    if (!(*take_)(index, standing_)) return false;
+    stack_types_.operands.assign(base_, top_);
+    if (!(*take_)(index, stack_types_)) return false;
   }
-  standing_.before = in.op;
-  standing_.before_index = in.index;
+  stack_types_.before = in.op;
+  stack_types_.before_index = in.index;
   return next_wanted_ < wanted_offsets_.size();
 }
 
@@ -171,8 +171,8 @@ bool CodeValidator::walk(ByteRange code) {
         return taken == Taken::kAll && finish(reader);
     if (!reader.next()) break;
     const Instruction& in = reader.instruction();
-    if constexpr (kWalk == Walk::kStanding)
-      if (!stand_at(in)) return false;
+    if constexpr (kWalk == Walk::kStackTypes)
+      if (!note_stack_types(in)) return false;
     if constexpr (kWalk == Walk::kFunction)
       if (decoded_ != nullptr) decoded_->add(in);
     const Rule& rule = kRules[static_cast<size_t>(in.op)];
@@ -204,9 +204,9 @@ bool CodeValidator::walk(ByteRange code) {
 
 bool CodeValidator::finish(const BodyReader& reader) {
   if (reader.at_end()) return true;
-  Instruction behind;
-  behind.offset = reader.offset();
-  return fail(behind, {.code = kTrailingCode, .message = "code goes on behind the final end"});
+  Instruction after_end;
+  after_end.offset = reader.offset();
+  return fail(after_end, {.code = kTrailingCode, .message = "there is code after the final end"});
 }
 
 bool CodeValidator::fail_malformed(const BodyReader& reader) {

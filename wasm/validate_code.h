@@ -81,9 +81,9 @@ class CodeValidator {
 
   // A defined function. False when it is invalid. `notes` are filled, unless they are null.
   bool function(uint32_t index, FunctionInfo& info, BodyNotes* notes = nullptr);
-  // See wasm::standings_at; the function is valid.
-  void standings_at(uint32_t index, std::span<const uint32_t> offsets,
-                    const std::function<bool(size_t, const Standing&)>& take);
+  // See wasm::stack_types_at; the function is valid.
+  void stack_types_at(uint32_t index, std::span<const uint32_t> offsets,
+                      const std::function<bool(size_t, const StackTypes&)>& take);
   // Whether the function's body is in the binary format at all; its types are not looked at.
   bool well_formed(uint32_t index);
   // Of declarations: reports nothing.
@@ -111,10 +111,10 @@ class CodeValidator {
 
   // -- the walk
   void begin(ByteRange code, Types results);
-  enum class Walk : uint8_t { kFunction, kConstant, kStanding };
+  enum class Walk : uint8_t { kFunction, kConstant, kStackTypes };
   template <Walk kWalk>
   bool walk(ByteRange code);
-  bool stand_at(const Instruction& in);
+  bool note_stack_types(const Instruction& in);
   bool finish(const BodyReader& reader);
   bool fail_malformed(const BodyReader& reader);
   bool special(const Instruction& in);
@@ -281,11 +281,11 @@ class CodeValidator {
   std::vector<FarRun> far_runs_;      // of locals, those that end after the ones in locals_
   InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
 
-  // Of standings_at().
+  // Of stack_types_at().
   std::span<const uint32_t> wanted_offsets_;
   size_t next_wanted_ = 0;
-  const std::function<bool(size_t, const Standing&)>* take_ = nullptr;
-  Standing standing_;
+  const std::function<bool(size_t, const StackTypes&)>* take_ = nullptr;
+  StackTypes stack_types_;
 
   std::string_view constant_noun_;  // what the constant expression at hand is for
   uint32_t constant_index_ = 0;

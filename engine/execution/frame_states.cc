@@ -26,13 +26,13 @@ std::vector<ValType> locals_of(const wasm::Module& module, uint32_t index) {
 }
 
 // The types of a frame's slots: locals, then operands.
-std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& stack) {
+std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::StackTypes& stack) {
   std::vector<ValType> types = locals_of(module, function);
   types.insert(types.end(), stack.operands.begin(), stack.operands.end());
   return types;
 }
 
-const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& stack) {
+const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::StackTypes& stack) {
   if (stack.before == wasm::Opcode::kCall) return &module.type_of_function(stack.before_index);
   if (stack.before == wasm::Opcode::kCallIndirect || stack.before == wasm::Opcode::kCallRef)
     return &module.types[stack.before_index];
@@ -51,18 +51,18 @@ void FramePlaces::find(uint64_t most_operands) {
       wanted.push_back(at);
     }
     if (wanted.empty()) continue;
-    wasm::standings_at(module_, function, offsets, [&](size_t i, const wasm::Standing& s) {
+    wasm::stack_types_at(module_, function, offsets, [&](size_t i, const wasm::StackTypes& s) {
       return note(wanted[i]->second, std::get<2>(wanted[i]->first), s);
     });
   }
 }
 
-const wasm::Standing* FramePlaces::at(uint32_t function, uint32_t code_offset, bool waits) const {
+const wasm::StackTypes* FramePlaces::at(uint32_t function, uint32_t code_offset, bool waits) const {
   const Place& place = places_.at({function, code_offset, waits});
   return place.found ? &place.stack : nullptr;
 }
 
-bool FramePlaces::note(Place& place, bool waits, const wasm::Standing& stack) {
+bool FramePlaces::note(Place& place, bool waits, const wasm::StackTypes& stack) {
   size_t count = stack.operands.size();
   if (waits) {
     const wasm::FuncType* const callee = callee_type(module_, stack);
@@ -285,7 +285,7 @@ void find_types(auto& known, const std::vector<FrameState>& states, const auto& 
     const CompiledModule* const module = states[i].function->module;
     const auto place = place_of(i);
     const auto& [function, offset, waits] = place;
-    const wasm::Standing* const stack = places.at(module).at(function->index, offset, waits);
+    const wasm::StackTypes* const stack = places.at(module).at(function->index, offset, waits);
     auto& types = known.types[place];
     if (stack == nullptr) continue;
     types = types_of(module->module(), function->index, *stack);

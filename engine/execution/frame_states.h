@@ -29,10 +29,10 @@ inline constexpr uint32_t kWordsOfCall = 3;  // a call is followed by a header
 // The types of a frame's slots: locals, then operands.
 std::vector<wasm::ValType> locals_of(const wasm::Module& module, uint32_t function);
 std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t function,
-                                    const wasm::Standing& stack);
+                                    const wasm::StackTypes& stack);
 
 // The type of the function that the instruction before a place calls; null when it is not a call.
-const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& stack);
+const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::StackTypes& stack);
 
 // The places of frames, with the operands that they have there. A frame that waits for a call holds neither the
 // call's arguments nor its results. Each place is kept once, however deep a recursion is, and looked for once.
@@ -48,15 +48,15 @@ class FramePlaces {
   // together.
   void find(uint64_t most_operands);
   // Null when no frame can be there.
-  [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const;
+  [[nodiscard]] const wasm::StackTypes* at(uint32_t function, uint32_t code_offset, bool waits) const;
 
  private:
   using Key = std::tuple<uint32_t, uint32_t, bool>;  // function, offset in its code, whether the frame waits
   struct Place {
-    wasm::Standing stack;
+    wasm::StackTypes stack;
     bool looked_for = false, found = false;
   };
-  bool note(Place& place, bool waits, const wasm::Standing& stack);
+  bool note(Place& place, bool waits, const wasm::StackTypes& stack);
 
   const wasm::Module& module_;
   std::map<Key, Place> places_;

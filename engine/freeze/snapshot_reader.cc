@@ -182,7 +182,7 @@ bool results_match(const wasm::Module& module, wasm::TypeRelations& relations, u
 }
 
 // Whether the caller's frame called this function, or another with the same results, from which tail calls led to it.
-bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& stack,
+bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::StackTypes& stack,
                 uint32_t function) {
   const wasm::FuncType* const type = callee_type(module, stack);
   return type != nullptr && results_match(module, relations, function, *type);
@@ -192,7 +192,7 @@ bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, cons
 
 // A frame is accepted only at a place that its function has, and above a frame that calls it: a forged one could
 // pass off a number as a reference.
-Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& stack) {
+Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::StackTypes& stack) {
   const wasm::Module& module = s.module_->module();
   Snapshot::Frame& frame = s.frames_[index];
   frame.first_slot = s.frame_slots_.size();
@@ -252,7 +252,7 @@ Status SnapshotReader::frames(Snapshot& s) {
   places.find(left().size() / sizeof(uint32_t));  // the smallest value that is written
   for (uint64_t i = 0; i < count; ++i) {
     const Snapshot::Frame& f = s.frames_[i];
-    const wasm::Standing* const stack = places.at(f.function, f.code_offset, waits(i));
+    const wasm::StackTypes* const stack = places.at(f.function, f.code_offset, waits(i));
     if (stack == nullptr) return damaged_snapshot("a frame is at a place where its function cannot be");
     MEMBRANE_TRY(frame(s, i, *stack));
   }

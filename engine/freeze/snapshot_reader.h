@@ -73,7 +73,7 @@ struct SnapshotReader : NumberReader {
   Status memory(Snapshot& s);
   Status tables(Snapshot& s);
   Status segments(Snapshot& s);
-  Status frame(Snapshot& s, size_t index, const wasm::Standing& stack);
+  Status frame(Snapshot& s, size_t index, const wasm::StackTypes& stack);
   Status values_of_frames(Snapshot& s, std::span<const wasm::ValType> types, size_t locals);
 
   std::vector<uint64_t> field_slots_;  // of the current field

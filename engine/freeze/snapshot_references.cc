@@ -40,7 +40,7 @@ bool is_array(const wasm::Module& module, uint32_t type) {
   return module.kind_of_type(type) == wasm::TypeKind::kArray;
 }
 
-bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& stack,
+bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::StackTypes& stack,
            uint32_t function) {
   if (stack.before == wasm::Opcode::kCall) return stack.before_index == function;
   return callee_type(module, stack) != nullptr &&

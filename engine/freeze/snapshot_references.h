@@ -36,7 +36,7 @@ bool has_heap(const wasm::Module& module);
 bool is_array(const wasm::Module& module, uint32_t type);
 
 // Whether the frame has just called this function.
-bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& stack,
+bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::StackTypes& stack,
            uint32_t function);
 
 }  // namespace membrane::engine

@@ -107,7 +107,7 @@ struct SnapshotWriter {
   Status segments();
   Result<std::vector<FrameState>> find_states();
   Status frames();
-  Status frame(const FrameState& s, const wasm::Standing& stack);
+  Status frame(const FrameState& s, const wasm::StackTypes& stack);
   Status arguments(const FunctionInstance& host, const uint64_t* slot);
 };
 
@@ -305,7 +305,7 @@ Status SnapshotWriter::frames() {
   places.find(UINT64_MAX);
   for (size_t i = states.size(); i-- > 0;) {
     const FrameState& s = states[i];
-    const wasm::Standing* const stack =
+    const wasm::StackTypes* const stack =
         places.at(s.function->index, s.code_offset, i != 0 || host != nullptr);
     if (stack == nullptr)  // unreachable code has no types, so the frame is after a tail call
       return unsupported("the program waits in a tail call of the host", "Freeze it later.");
@@ -335,7 +335,7 @@ Status SnapshotWriter::arguments(const FunctionInstance& host, const uint64_t* s
   return {};
 }
 
-Status SnapshotWriter::frame(const FrameState& s, const wasm::Standing& stack) {
+Status SnapshotWriter::frame(const FrameState& s, const wasm::StackTypes& stack) {
   const std::vector<ValType> types = types_of(instance.module(), s.function->index, stack);
   const std::vector<uint64_t> slots = s.slots(wasm::slots_of(types));
   uint32_t slot = 0;

@@ -11,7 +11,7 @@
 // Fuel: segments and costs come from BodyWalk (wasm/body_walk.h), as the translator's do.
 //
 // Deterministic: the same body gives the same bytes. What is seldom asked (where a trap
-// stands, which register holds a local) is not kept: the function is compiled again with
+// is, which register holds a local) is not kept: the function is compiled again with
 // a Watch. The code is position-independent, except calls between functions of one batch.
 //
 // Studied: V8's Liftoff and Wasmtime's Winch (one pass, abstract stack), TPDE (a look

@@ -6,7 +6,7 @@ namespace membrane::engine::native {
 // -- joins -------------------------------------------------------------------------------------------------
 
 // Makes of the pinned locals what the label expects.
-void FunctionCompiler::conform(const Pins& to) {
+void FunctionCompiler::match_pins(const Pins& to) {
   const Pins& now = locals_.now();
   for (PinSet left = now.nans(); left != 0; left &= left - 1)
     make_pin_canonical(static_cast<uint32_t>(std::countr_zero(left)));
@@ -85,12 +85,12 @@ void FunctionCompiler::copy_slots(uint32_t to, uint32_t from, uint32_t count) {
 }
 
 void FunctionCompiler::jump_to(Label& label) {  // with the values moved
-  conform_to(label);
+  match_label(label);
   link(label, a_.jmp());
 }
 
-void FunctionCompiler::conform_to(Label& label) {
-  conform(expected_at(label));
+void FunctionCompiler::match_label(Label& label) {
+  match_pins(expected_at(label));
   note_way(label);
 }
 
@@ -125,7 +125,7 @@ void FunctionCompiler::branch_if(uint32_t depth) {
   ensure_spare();
   const Cond c = condition();
   const bool plain = target.kind != Label::Kind::kFunction && values_in_place(target) &&
-                     locals_.now().conforms_to(expected_at(target));
+                     locals_.now().satisfies(expected_at(target));
   if (plain) {
     note_way(target);
     return link(target, a_.jcc(c));
@@ -172,7 +172,7 @@ void FunctionCompiler::branch_table(const Instruction& in) {
     a_.ensure(Assembler::kRoom);
     a_.word(0);
   }
-  // One way for each label, however often it stands in the table.
+  // One way for each label, however often the table has it.
   ++way_stamp_;
   if (ways_.size() < walk_.label_count()) ways_.resize(walk_.label_count());
   const Pins before = locals_.now();
@@ -279,7 +279,7 @@ void FunctionCompiler::throw_exception(const Instruction& in, size_t operands) {
 void FunctionCompiler::begin_loop(Label& l) {
   const LoopUse& loop = locals_.loop(l.loop);
   Pins head = locals_.now().at_head(loop);
-  conform(head);
+  match_pins(head);
   head.enter(locals_.now(), loop);
   locals_.begin_at(head);
   l.pins = head;
@@ -333,18 +333,18 @@ void FunctionCompiler::join(Label& l, bool falls_in) {
   }
   if (falls_in) {
     settle_from(l.height);
-    conform_to(l);
+    match_label(l);
   }
   if (has_else_way) {
     locals_.begin_at(l.else_pins);
-    if (l.else_pins.conforms_to(l.pins)) {
+    if (l.else_pins.satisfies(l.pins)) {
       note_way(l);
       a_.patch_here(l.else_fixup);
     } else {
       Patch over = kNone;
       if (falls_in) over = a_.jmp();
       a_.patch_here(l.else_fixup);
-      conform_to(l);
+      match_label(l);
       if (over != kNone) a_.patch_here(over);
     }
   }

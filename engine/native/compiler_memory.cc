@@ -5,7 +5,7 @@ namespace membrane::engine::native {
 
 namespace {
 
-// What the instruction has; what else stands in an Instruction is left from one before it.
+// What the instruction has; other fields of an Instruction are left from one before it.
 uint32_t index_of(const Instruction& in) {
   return wasm::info(in.op).immediate == wasm::Immediate::kNone ? 0 : in.index;
 }

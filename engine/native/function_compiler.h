@@ -426,7 +426,7 @@ class FunctionCompiler {
   [[nodiscard]] const Pins& expected_at(const Label& label) const {
     return label.has_pins ? label.pins : locals_.now();
   }
-  void conform(const Pins& to);
+  void match_pins(const Pins& to);
   void note_way(Label& label);
 
   void link(Label& label, Patch at);
@@ -438,7 +438,7 @@ class FunctionCompiler {
   void copy_slots(uint32_t to, uint32_t from, uint32_t count);
 
   void jump_to(Label& label);
-  void conform_to(Label& label);
+  void match_label(Label& label);
 
   void branch_to(uint32_t depth);
 

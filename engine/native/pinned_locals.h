@@ -2,7 +2,7 @@
 //
 // A pinned local is a number, its pin; sets of them are bits. The compiler writes the code that moves one between its
 // register and its slot, and says so here. Before ways join, each makes of its pins what the label expects: those are
-// the pins of the first way that came, or for a loop what it uses (conform() in compiler_control.cc).
+// the pins of the first way that came, or for a loop what it uses (match_pins() in compiler_control.cc).
 //
 // Invariants of Pins:
 //  1. A pinned local is in its register (valid), there and not in its slot (dirty), or in its slot only. What is dirty
@@ -87,12 +87,12 @@ class Pins {
 
   // -- merge points
   // Whether a way with these pins needs no code to have those of the label.
-  [[nodiscard]] bool conforms_to(const Pins& label) const {
+  [[nodiscard]] bool satisfies(const Pins& label) const {
     return (label.valid_ & ~valid_) == 0 && (dirty_ & ~label.valid_) == 0 && nan_ == 0;
   }
-  // Of those of a label: another way arrives, which conforms to them.
+  // Of those of a label: another way arrives, which satisfies them.
   void join(const Pins& way) { dirty_ |= way.dirty_ & valid_; }
-  // The same of a way that is yet to conform.
+  // The same of a way whose code is not written yet.
   void expect_canonical() { nan_ = 0; }
   // At the head of a loop: in registers is what the loop uses, and unless it calls, what is there anyway.
   [[nodiscard]] Pins at_head(const LoopUse& loop) const {
@@ -100,7 +100,7 @@ class Pins {
     head.valid_ = loop.used | (loop.has_call ? 0 : valid_);
     return head;
   }
-  // Of those of a head, to which the way into the loop conforms: what is dirty there or on a way around.
+  // Of those of a head, which the way into the loop satisfies: what is dirty there or on a way around.
   void enter(const Pins& way, const LoopUse& loop) { dirty_ = way.dirty_ | loop.assigned; }
 
  private:

@@ -96,18 +96,18 @@ TEST(PinsTest, FollowsOneLocal) {
 TEST(PinsTest, ConformsWhenNoCodeIsNeeded) {
   Pins label, way;
   label.load(0);
-  EXPECT_FALSE(way.conforms_to(label));  // lacks one
+  EXPECT_FALSE(way.satisfies(label));  // lacks one
   way.load(0);
-  EXPECT_TRUE(way.conforms_to(label));
+  EXPECT_TRUE(way.satisfies(label));
   way.load(1);
-  EXPECT_TRUE(way.conforms_to(label));  // one more, which its slot has, too
+  EXPECT_TRUE(way.satisfies(label));  // one more, which its slot has, too
   way.assign(1, false, false);
-  EXPECT_FALSE(way.conforms_to(label));  // which the slot lacks
+  EXPECT_FALSE(way.satisfies(label));  // which the slot lacks
   way.store(1);
   way.assign(0, /*maybe_nan=*/true, false);
-  EXPECT_FALSE(way.conforms_to(label));
+  EXPECT_FALSE(way.satisfies(label));
   way.make_canonical(0);
-  EXPECT_TRUE(way.conforms_to(label));
+  EXPECT_TRUE(way.satisfies(label));
 }
 
 TEST(PinsTest, WhatIsDirtyOnOneWayIsDirtyAfterTheJoin) {

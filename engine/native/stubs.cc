@@ -5,11 +5,11 @@
 namespace membrane::engine::native {
 
 void Stubs::write_charges(Assembler& a) const {
-  for (const Patch behind : charges_) {
+  for (const Patch branch : charges_) {
     a.ensure(Assembler::kRoom);
-    a.patch_here(behind);
+    a.patch_here(branch);
     a.call(STATE(exit_fuel));
-    a.word(behind - a.here());  // see Charge
+    a.word(branch - a.here());  // see Charge
   }
 }
 
