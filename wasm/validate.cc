@@ -59,6 +59,8 @@ class Declarations {
            at_most(module_.datas.size(), kMaxDataSegments, "data segments");
   }
 
+  static constexpr uint64_t kStepsOfReference = 32;  // whose supertypes may be searched
+
   bool types() {
     for (uint32_t i = 0; i < module_.types.size(); ++i) {
       const FuncType& type = module_.types[i];
@@ -73,8 +75,12 @@ class Declarations {
         if (!known_in_type(t, known, i)) return false;
       if (!module_.type_details.empty() && !type_detail(i, known)) return false;
     }
-    for (uint32_t i = 0; i < module_.type_details.size(); ++i)
+    for (uint32_t i = 0; i < module_.type_details.size(); ++i) {
+      const uint64_t references = module_.types[i].params.size() + module_.types[i].results.size();
+      if (StopScope::stop_wanted(1 + kStepsOfReference * (references + module_.fields_of(i).size())))
+        return report_.fail(stopped_finding("the validation"));
       if (!fits_supertype(i)) return false;
+    }
     return true;
   }
 
@@ -426,13 +432,19 @@ class Declarations {
   Report& report_;
 };
 
+// Of a body, for a step of a StopScope: its plain instructions are no steps of their own.
+constexpr uint32_t kBodyBytesForStep = 16;
+
 // The first body whose form is broken, or nothing. One walk finds what is invalid and what is
 // malformed in the order of the code; but a module with a malformed body anywhere is malformed,
 // whatever else is wrong with it, so a failed validation asks here.
 std::optional<Diagnostic> find_malformed(const Module& module, Report& report) {
   CodeValidator code(module, report);
-  for (uint32_t i = 0; i < module.functions.size(); ++i)
-    if (module.functions[i].import == kNotImported && !code.well_formed(i)) return report.take();
+  for (uint32_t i = 0; i < module.functions.size(); ++i) {
+    const Function& f = module.functions[i];
+    if (StopScope::stop_wanted(1 + f.code.size / kBodyBytesForStep)) return std::nullopt;
+    if (f.import == kNotImported && !code.well_formed(i)) return report.take();
+  }
   return std::nullopt;
 }
 
@@ -447,9 +459,6 @@ bool declares_simd(const Module& module) {
                              }) ||
          std::ranges::any_of(module.globals, [](const Global& g) { return is_wide(g.type.type); });
 }
-
-// Of a body, for a step of a StopScope: its plain instructions are no steps of their own.
-constexpr uint32_t kBodyBytesForStep = 16;
 
 bool validate_all(const Module& module, CodeValidator& code, Report& report, ValidationInfo& info,
                   const FunctionObserver& observer) {

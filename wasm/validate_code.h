@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/inline_vector.h"
+#include "base/stop_scope.h"
 #include "wasm/block_signature.h"
 #include "wasm/body.h"
 #include "wasm/decoded_body.h"
@@ -154,9 +155,12 @@ class CodeValidator {
     return actual == expected || actual == ValType::kBottom ||
            (is_ref(expected) && ref_fits(actual, expected));
   }
+  // A supertype is searched for step by step, and one instruction may ask for thousands of types: so each asks the owner,
+  // and nothing fits once that wants to stop.
   [[gnu::noinline]] bool ref_fits(ValType actual, ValType expected) {
-    return relations_.matches(actual, expected);
+    return !StopScope::stop_wanted(kStepsOfSearch) && relations_.matches(actual, expected);
   }
+  static constexpr uint64_t kStepsOfSearch = 32;
   bool fit(Types actual, Types expected);
   bool pop_all(Types types);
   [[nodiscard]] bool holds(Types types);  // whether pop_all would succeed; pops nothing

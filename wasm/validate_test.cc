@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/stop_scope.h"
 #include "wasm/assemble_testing.h"
 #include "wasm/binary.h"
 #include "wasm/limits.h"
@@ -454,6 +455,56 @@ TEST(PlaceOf, IsALineInTextAndAnOffsetWithout) {
   EXPECT_EQ(place_of(module, second, text).line, 3u);
   EXPECT_EQ(place_of(module, second, text).column, 3u);
   EXPECT_EQ(place_of(module, second, ""), (Place{second, 0, 0, 0}));
+}
+
+// -- work that its owner can stop: how often it is asked is in proportion to the work
+
+std::string repeated(size_t count, std::string_view unit) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += unit;
+  return text;
+}
+// Types $t0 to $t62, each the supertype of the next, and $wide, a hundred references to $t0.
+std::string chain_of_subtypes() {
+  std::string text = "(type $t0 (sub (struct)))";
+  for (int i = 1; i < 63; ++i)
+    text += "(type $t" + std::to_string(i) + " (sub $t" + std::to_string(i - 1) + " (struct)))";
+  return text + "(type $wide (func (result" + repeated(100, " (ref null $t0)") + ")))";
+}
+uint32_t times_asked(std::string_view text) {
+  const Module module = parse(text);
+  uint32_t asked = 0;
+  const StopScope scope([&] {
+    ++asked;
+    return false;
+  });
+  static_cast<void>(validate(module));
+  return asked;
+}
+
+TEST(ValidationStops, InTheClausesOfATryTable) {
+  EXPECT_GT(times_asked("(module " + chain_of_subtypes() + "(tag (param" + repeated(100, " (ref null $t62)") +
+                        ")) (func (block (type $wide) (try_table" + repeated(1000, " (catch 0 0)") +
+                        ") unreachable) unreachable))"),
+            300u);
+}
+TEST(ValidationStops, InTheLabelsOfABranchTable) {
+  std::string labels;
+  for (int i = 0; i < 300; ++i) labels += " " + std::to_string(i);
+  EXPECT_GT(times_asked("(module " + chain_of_subtypes() + "(func" + repeated(300, "(block (type $wide)") +
+                        repeated(100, "(ref.null $t62)") + "(i32.const 0) br_table" + labels +
+                        repeated(300, ")") + " unreachable))"),
+            100u);
+}
+TEST(ValidationStops, InTheFormsOfBodiesAfterOneThatIsInvalid) {
+  EXPECT_GT(times_asked("(module (func drop)" + repeated(8, "(func" + repeated(65536, " nop") + ")") + ")"),
+            8u);
+}
+TEST(ValidationStops, InTheSupertypesOfTypes) {
+  const std::string params = "(func (param" + repeated(500, " (ref null $t0)") + "))))";
+  std::string types = "(type $f0 (sub " + params;
+  for (int i = 1; i < 200; ++i) types += "(type (sub $f0 " + params;
+  EXPECT_GT(times_asked("(module " + chain_of_subtypes() + types + ")"), 100u);
 }
 
 }  // namespace
