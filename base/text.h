@@ -3,6 +3,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,8 @@ inline std::string lower_case(std::string_view text) {
   for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   return out;
 }
+
+// "1 file", "3 files", "2 entries", "0 boxes".
+std::string count_of(uint64_t count, std::string_view noun);
 
 }  // namespace membrane

@@ -278,7 +278,8 @@ class Conversation(Served):
                              stdin="/policy\nWhat is it?\nAnd \\\nnow?\n/budget\n/save saved.jsonl\n/quit\nnever read\n")
         for part in ("key-value store", "forty-two", "It is 42.", "Still 42.", "Saved to saved.jsonl"):
             self.assertIn(part, done.stdout)
-        self.assertRegex(done.stdout, r"fuel +\d+ left")
+        self.assertRegex(done.stdout, r"  fuel +[\d,]+ left\n  host calls +[\d,]+ left\n")
+        self.assertIn("  time          10 min for each task\n", done.stdout)
         self.assertNotIn("\x1b", done.stdout)
         lines = [json.loads(line) for line in (self.folder / "saved.jsonl").read_text().splitlines()]
         self.assertEqual([line["text"] for line in lines if line["type"] == "task"], ["What is it?", "And \nnow?"])

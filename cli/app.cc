@@ -1,13 +1,37 @@
 // All commands.
 
+#include <algorithm>
+
 #include "cli/cli.h"
 
 namespace membrane::cli {
+namespace {
+
+// Aligns columns by characters: the parser's own formatter pads names to a number of bytes.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string text = CLI::Formatter::make_option(option, is_positional);
+    const std::string name = make_option_name(option, is_positional) + make_option_opts(option);
+    const auto hidden = static_cast<size_t>(
+        std::ranges::count_if(name, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }));
+    // A longer name has a line of its own.
+    if (hidden != 0 && name.size() + kIndent < get_column_width())
+      text.insert(get_column_width(), hidden, ' ');
+    return text;
+  }
+
+ private:
+  static constexpr size_t kIndent = 2;
+};
+
+}  // namespace
 
 std::unique_ptr<CLI::App> make_app(int& exit_code, std::string_view first_word) {
   auto app = std::make_unique<CLI::App>(
       "Runs the programs that a language model writes, where they can do only what they were granted.",
       "membrane");
+  app->formatter(std::make_shared<HelpFormatter>());
   app->require_subcommand(1);
   app->footer(
       "Examples:\n"

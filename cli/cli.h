@@ -137,6 +137,8 @@ void print(std::FILE* to, std::string_view text);
 inline void print(std::string_view text) { print(stdout, text); }
 // For text with our own colours or cursor movements: foreign parts must already be printable.
 void print_styled(std::FILE* to, std::string_view text);
+// Of a file or a memory, for a table: "207 MiB", rounded up.
+std::string size_text(uint64_t bytes);
 // A JSON text and a line's end. On a terminal, the control characters that JSON leaves in strings are escaped.
 void print_json(std::string json);
 // Indented on a terminal, otherwise in one line.

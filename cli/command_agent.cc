@@ -24,6 +24,7 @@
 #include "agent/terminal/repl.h"
 #include "base/json.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/agent_computer.h"
 #include "cli/cli.h"
 #include "cli/out_directory.h"
@@ -201,7 +202,7 @@ Result<std::string> task_of(const Options& options, const Speaker& speaker) {
   if (!options.task.empty() || options.replay_file.empty()) return options.task;
   if (speaker.recording->tasks.size() != 1)
     return fail(ErrorCode::kInvalidArgument,
-                "the recording has " + std::to_string(speaker.recording->tasks.size()) + " tasks",
+                "the recording has " + count_of(speaker.recording->tasks.size(), "task"),
                 "Name the task to replay, word for word.");
   return speaker.recording->tasks.front();
 }
@@ -510,17 +511,17 @@ void add_agent(CLI::App& app, int& exit_code) {
       ->type_name("DIR");
   command->add_option("--platform", options->platform, "With --kind linux: trap or kvm")
       ->type_name("PLATFORM");
-  command->add_option("--max-steps", options->max_steps, "How many programs may run (20)")
+  command->add_option("--max-steps", options->max_steps, "How many programs may run (default: 20)")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
   command
       ->add_option("--max-repairs", options->max_repairs,
-                   "How many invalid programs in a row are tolerated (5)")
+                   "How many invalid programs in a row are tolerated (default: 5)")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
   command
       ->add_option("--task-wall", options->task_wall_s,
-                   "Seconds for a task as a whole (600); --wall is for each program")
+                   "Seconds for a task as a whole (default: 600); --wall is for each program")
       ->type_name("S")
       ->check(CLI::Range(1, 1'000'000));
   command

@@ -176,7 +176,7 @@ void add_check(CLI::App& app, int& exit_code) {
       "One JSON object: {file, ok, diagnostics}; {outcome, error} when there is nothing to check");
   command->add_option("--lang", options->language, "python, js, wat (default: as the name ends)")
       ->type_name("LANGUAGE");
-  command->add_option("--wall", options->wall, "How long it may take, as 10s or 500ms (60s)")
+  command->add_option("--wall", options->wall, "How long it may take, as 10s or 500ms (default: 60s)")
       ->type_name("TIME");
   command->add_flag("--expand", options->expand, "Print the program as plain WAT");
   add_in_process(*command, options->in_process);

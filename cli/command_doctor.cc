@@ -13,6 +13,7 @@
 #include "base/curl.h"
 #include "base/sha256.h"
 #include "base/sqlite.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "lang/package.h"
 #include "linux/image/store.h"
@@ -140,7 +141,7 @@ Json kernel_here() {
 std::string text_of(const Json& found) {
   std::string out = found["kernel"]["system"].get<std::string>() + ", " +
                     found["kernel"]["processor"].get<std::string>() + ", " +
-                    std::to_string(found["limits"]["processors"].get<long>()) + " processors\n\nwalls\n";
+                    count_of(found["limits"]["processors"].get<uint64_t>(), "processor") + "\n\nwalls\n";
   const auto line = [&](bool good, const std::string& name, const std::string& words) {
     std::string padded = name;
     padded.resize(std::max<size_t>(padded.size() + 1, 20), ' ');
@@ -170,16 +171,15 @@ std::string text_of(const Json& found) {
     line(each["usable"], each["name"], words);
   }
   for (const Json& each : found["linux"]["images"])
-    line(true, "image " + each["name"].get<std::string>(),
-         policy::format_size(each["size_bytes"].get<uint64_t>() >> 20 << 20));
+    line(true, "image " + each["name"].get<std::string>(), size_text(each["size_bytes"].get<uint64_t>()));
   if (found["linux"]["images"].empty()) out += "  no image: make images, or membrane image import\n";
   out += "limits\n";
   const Json& limits = found["limits"];
   const auto amount = [](const Json& value) {
     return value == RLIM_INFINITY ? std::string("unlimited") : policy::format_count(value);
   };
-  out += "  memory             " + policy::format_size(limits["memory_bytes"].get<uint64_t>() >> 20 << 20) +
-         ", in pages of " + policy::format_size(limits["page_bytes"]) + "\n  open files         " +
+  out += "  memory             " + size_text(limits["memory_bytes"].get<uint64_t>()) + ", in pages of " +
+         policy::format_size(limits["page_bytes"]) + "\n  open files         " +
          amount(limits["open_files"]) + "\n  processes          " + amount(limits["processes"]) + "\n";
   return out;
 }

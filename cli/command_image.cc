@@ -7,7 +7,9 @@
 #include <ctime>
 #include <map>
 
+#include "base/diagnostic.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "computers/build_run.h"
 #include "computers/image_build.h"
@@ -30,8 +32,6 @@ struct Options {
 };
 
 std::atomic<bool> interrupted = false;
-
-std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MB"; }
 
 // In UTC.
 std::string moment_of(int64_t seconds) {
@@ -63,7 +63,7 @@ Result<int> list(const Options& options) {
   size_t widest = 0;
   for (const auto& image : images) widest = std::max(widest, image.name.size());
   for (const auto& image : images) {
-    std::string size = megabytes(image.size_bytes);
+    std::string size = size_text(image.size_bytes);
     size.insert(0, size.size() < kSizeWidth ? kSizeWidth - size.size() : 0, ' ');
     print(image.name + std::string(widest - image.name.size(), ' ') + "  " + size + "  " +
           moment_of(image.made_s) + "  sha256:" + image.digest.substr(0, kShownDigest) + "\n");
@@ -73,12 +73,25 @@ Result<int> list(const Options& options) {
 
 Result<int> import(const Options& options) {
   MEMBRANE_ASSIGN(const linux::StoredImage image, linux::import_image(options.source, options.name));
-  print(image.name + "  " + megabytes(image.size_bytes) + "\n");
+  print(image.name + "  " + size_text(image.size_bytes) + "\n");
   return kExitOk;
 }
 
+std::string hint_of_missing(const std::string& name) {
+  const std::string lists = "`membrane image ls` lists the images.";
+  const auto images = linux::list_images();
+  if (!images) return lists;
+  std::vector<std::string_view> names;
+  for (const auto& image : *images) names.push_back(image.name);
+  const std::string_view near = nearest(name, names);
+  return near.empty() ? lists : "Did you mean " + std::string(near) + "? " + lists;
+}
+
 Result<int> remove(const Options& options) {
-  MEMBRANE_TRY(linux::remove_image(options.name));
+  if (Status removed = linux::remove_image(options.name); !removed) {
+    if (removed.error().code == ErrorCode::kNotFound) removed.error().hint = hint_of_missing(options.name);
+    return std::unexpected(removed.error());
+  }
   print(stderr, options.name + " stays for sandboxes that began with it, until `membrane image prune`\n");
   return kExitOk;
 }
@@ -196,11 +209,11 @@ void print_network(const computers::BuiltImage& built) {
       shown += std::string(separator) + host.host;
       if (host.refused == host.calls) shown += " (refused)";
       else
-        shown += " (" + std::to_string(host.bytes_in) + " bytes in, " + std::to_string(host.bytes_out) +
-                 " out" + (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
+        shown += " (" + count_of(host.bytes_in, "byte") + " in, " + std::to_string(host.bytes_out) + " out" +
+                 (host.refused > 0 ? ", " + std::to_string(host.refused) + " refused" : "") + ")";
       separator = ", ";
     }
-    if (step.unlisted_calls > 0) shown += ", and " + std::to_string(step.unlisted_calls) + " calls more";
+    if (step.unlisted_calls > 0) shown += ", and " + count_of(step.unlisted_calls, "call") + " more";
     print(stderr, shown + "\n");
   }
   if (!is_reproducible(built))
@@ -264,7 +277,7 @@ Result<int> build(const Options& options) {
                                       {"cached", built.cached},
                                       {"reproducible", is_reproducible(built)},
                                       {"network", json_of_network(built)}});
-  else print(built.image.name + "  " + megabytes(built.image.size_bytes) + "  sha256:" + built.digest + "\n");
+  else print(built.image.name + "  " + size_text(built.image.size_bytes) + "  sha256:" + built.digest + "\n");
   return kExitOk;
 }
 
@@ -272,7 +285,7 @@ Result<int> prune(const Options& options) {
   MEMBRANE_ASSIGN(const computers::LayerCache cache, computers::LayerCache::open());
   MEMBRANE_ASSIGN(const auto pruned, cache.prune());
   if (options.json) print_json(nlohmann::ordered_json{{"files", pruned.files}, {"bytes", pruned.bytes}});
-  else print(std::to_string(pruned.files) + " files, " + megabytes(pruned.bytes) + "\n");
+  else print(count_of(pruned.files, "file") + ", " + size_text(pruned.bytes) + "\n");
   return kExitOk;
 }
 
@@ -345,13 +358,13 @@ void add_image(CLI::App& app, int& exit_code) {
     std::ranges::replace(flag, '_', '-');
     build_command->add_option(flag, options->limits[name], help)->type_name(type);
   };
-  add_limit("memory", "SIZE", "Memory of all processes of a RUN, as 512MiB (default 2GiB)");
-  add_limit("wall", "TIME", "How long a RUN may take, as 10s or 5min (default 10min)");
-  add_limit("disk", "SIZE", "What a stage may add to the image that it begins with (default 4GiB)");
-  add_limit("tasks", "N", "Processes and threads of a RUN at a time (default 512)");
-  add_limit("host_calls", "N", "Requests and connections of a RUN (default 100000)");
-  add_limit("bytes_in", "SIZE", "Bytes from the network to a RUN or an ADD (default 64GiB)");
-  add_limit("bytes_out", "SIZE", "Bytes from a RUN to the network (default 64GiB)");
+  add_limit("memory", "SIZE", "Memory of all processes of a RUN, as 512MiB (default: 2GiB)");
+  add_limit("wall", "TIME", "How long a RUN may take, as 10s or 5min (default: 10min)");
+  add_limit("disk", "SIZE", "What a stage may add to the image that it begins with (default: 4GiB)");
+  add_limit("tasks", "N", "Processes and threads of a RUN at a time (default: 512)");
+  add_limit("host_calls", "N", "Requests and connections of a RUN (default: 100000)");
+  add_limit("bytes_in", "SIZE", "Bytes from the network to a RUN or an ADD (default: 64GiB)");
+  add_limit("bytes_out", "SIZE", "Bytes from a RUN to the network (default: 64GiB)");
   build_command->add_flag("--no-cache", options->has_no_cache, "Carry out every instruction again");
   build_command->add_flag("-q,--quiet", options->is_quiet, "Print neither the steps nor their output");
   build_command->add_flag("--json", options->json, "Print what was built as JSON");

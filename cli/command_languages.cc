@@ -270,7 +270,9 @@ void add_add(CLI::App* group, int& exit_code) {
       "Of python: modules that a warm image has imported; once more for another image; \"none\" for none "
       "(default: those that it has, else pandas, matplotlib, scikit-learn and others)");
   command->add_option("--version", options->version, "Said by list")->type_name("TEXT");
-  command->add_option("--driver", options->driver, "How it receives code: stdin (default), python, quickjs")
+  command
+      ->add_option("--driver", options->driver,
+                   "How it receives code: stdin, python or quickjs (default: stdin)")
       ->type_name("DRIVER");
   command
       ->add_option("--frame", options->frame,

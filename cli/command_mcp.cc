@@ -132,7 +132,7 @@ void add_mcp(CLI::App& app, int& exit_code) {
       "mcp", "Serve programs, sessions and files to a model's client, by the Model Context Protocol");
   command
       ->add_option("--max-sessions", options->most_sessions,
-                   "How many sessions may exist at once (default 16)")
+                   "How many sessions may exist at once (default: 16)")
       ->type_name("N");
   command->add_option("--tier", options->tier, "What runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");

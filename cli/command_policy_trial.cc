@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/receipt_options.h"
 #include "computers/replay.h"
@@ -129,7 +130,7 @@ Result<int> run(const Options& options) {
     for (const Row& row : rows) print_json(json_of(row));
   } else {
     print_table(rows);
-    print(std::to_string(rows.size()) + " runs: the policy would have stopped " + std::to_string(stopped) +
+    print(count_of(rows.size(), "run") + ": the policy would have stopped " + std::to_string(stopped) +
           (unknown == 0 ? "" : ", and " + std::to_string(unknown) + " cannot be judged") + "\n");
   }
   return stopped == 0 && unknown == 0 ? kExitOk : kExitGuest;

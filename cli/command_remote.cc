@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/duration.h"
@@ -95,7 +96,7 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
 std::string request_line(const Json& approval) {
   const std::string target = text_at(approval, "target");
   return text_at(approval, "function") + (target.empty() ? "" : " " + target) + ", " +
-         std::to_string(number_at(approval, "bytes")) + " bytes";
+         count_of(number_at(approval, "bytes"), "byte");
 }
 
 Result<int> remove_each(const RemoteOptions& options, const std::vector<std::string>& names,
@@ -340,7 +341,9 @@ void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, 
   id->required()->type_name("ID");
   if (!is_many) id->expected(1);
   if (std::string_view(name) == "fork")
-    command->add_option("-n,--count", options->count, "How many (1); at most " + std::to_string(kMostForks))
+    command
+        ->add_option("-n,--count", options->count,
+                     "How many (default: 1); at most " + std::to_string(kMostForks))
         ->type_name("N");
   if (!is_many) command->add_flag("--json", options->json, "Print the service's answer");
   options->remote.add_to(*command);

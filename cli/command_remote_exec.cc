@@ -71,6 +71,16 @@ Result<Json> turn_of(const ExecOptions& options) {
   return turn;
 }
 
+// A word that was taken for a command, since it names no file here, in a sandbox that runs none.
+Error named_as_file(Error error, const ExecOptions& options, const Json& turn) {
+  if (!turn.contains("command") || !error.message.contains("runs no commands")) return error;
+  error.message =
+      "there is no file with code called " + options.words.front() + " here, and " + error.message;
+  error.hint =
+      "Check the path, or pass -e CODE. A sandbox of membrane create --template linux runs commands.";
+  return error;
+}
+
 Result<int> exec_in_background(Remote& remote, const ExecOptions& options, Json turn) {
   turn["background"] = true;
   MEMBRANE_ASSIGN(const Json exec,
@@ -122,9 +132,7 @@ Status save_receipt(Remote& remote, const ExecOptions& options, const std::strin
   return save_turns_before(remote, options.id, exec, folder.empty() ? "." : folder);
 }
 
-Result<int> exec(const ExecOptions& options) {
-  if (!options.seal_file.empty()) MEMBRANE_TRY(check_receipt_path(options.seal_file, options.force));
-  MEMBRANE_ASSIGN(Json turn, turn_of(options));
+Result<int> exec_turn(const ExecOptions& options, Json turn) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   if (options.background) return exec_in_background(remote, options, std::move(turn));
   agent::Interrupt interrupt;
@@ -161,6 +169,13 @@ Result<int> exec(const ExecOptions& options) {
   if (options.seal_file.empty()) return view.exit_code();
   const Status saved = save_receipt(remote, options, text_at(view.report, "exec_id"));
   return saved ? view.exit_code() : complain_unsealed(saved.error());
+}
+
+Result<int> exec(const ExecOptions& options) {
+  if (!options.seal_file.empty()) MEMBRANE_TRY(check_receipt_path(options.seal_file, options.force));
+  MEMBRANE_ASSIGN(const Json turn, turn_of(options));
+  auto code = exec_turn(options, turn);
+  return code ? code : std::unexpected(named_as_file(std::move(code.error()), options, turn));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Commands for a service: diff, patch.
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/remote.h"
@@ -38,7 +39,7 @@ Result<int> patch(const PatchOptions& options) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   MEMBRANE_ASSIGN(const Json answer, remote.send_json(request));
   if (options.json) print_json(answer);
-  else print(std::to_string(number_at(answer, "changed_files")) + " files changed\n");
+  else print(count_of(number_at(answer, "changed_files"), "file") + " changed\n");
   return kExitOk;
 }
 

@@ -32,7 +32,7 @@ namespace {
 std::atomic<bool> interrupted = false;
 
 struct Options {
-  std::string language = "python";
+  std::string language, lang;  // without and with --lang; "": not given
   std::string tier = "auto";
   std::string seal_directory;
   bool json = false;
@@ -273,8 +273,9 @@ class Repl {
       if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
     }
     if (report.output_bytes_cut != 0)
-      print(stderr, std::to_string(report.output_bytes_cut) +
-                        " bytes of output were cut: the output limit is reached\n");
+      print(stderr, count_of(report.output_bytes_cut, "byte") +
+                        (report.output_bytes_cut == 1 ? " of output was" : " of output were") +
+                        " cut: the output limit is reached\n");
     if (session_->paused_at_fuel()) print("paused; :go resumes it\n");
     std::fflush(stdout);
   }
@@ -284,8 +285,6 @@ class Repl {
       print_styled(stderr, std::string(terminal::kRed) + printable(text) + std::string(terminal::kPlain));
     else print(stderr, text);
   }
-
-  void complain_here(const Error& error) { exit_code_ = complain(error); }
 
   // False to leave.
   bool command(const agent::MetaLine& line) {
@@ -307,13 +306,16 @@ class Repl {
       case kBack: back(); break;
       case kDrop:
         if (!forks_.empty()) forks_.pop_back();
-        print(std::to_string(forks_.size()) + " forks\n");
+        print(count_of(forks_.size(), "fork") + "\n");
         break;
       case kPause: pause(line.argument); break;
-      case kGo: go_on(); return !ended_;
+      case kGo:
+        if (options_.json || session_->paused_at_fuel()) go_on();
+        else print(stderr, "no entry is paused: :pause 1e6 pauses each entry after so much fuel\n");
+        return !ended_;
       case kFiles:
         for (const Report::File& file : session_->files())
-          print(file.path + "  " + std::to_string(file.size_bytes) + " bytes\n");
+          print(file.path + "  " + count_of(file.size_bytes, "byte") + "\n");
         break;
       case kSave: save(line.argument); break;
       case kPolicy: print(policy::explain(policy_)); break;
@@ -322,12 +324,15 @@ class Repl {
         for (const std::string& entry : history_.lines()) print(entry + "\n");
         break;
       case kReset:
-        if (const Status done = reset(); !done) complain_here(done.error());
+        if (const Status done = reset(); !done) exit_code_ = complain(done.error());
         break;
       case kQuit: return false;
     }
     return true;
   }
+
+  // With --json, standard output has the reports and what commands print that are asked for something.
+  void say(const std::string& done) const { print(options_.json ? stderr : stdout, done); }
 
   void go_on() {
     interrupted = false;
@@ -342,12 +347,14 @@ class Repl {
     const policy::Limits& limits = policy_.limits;
     print("each entry may use " + std::to_string(limits.fuel) + " fuel, " + std::to_string(limits.wall_ms) +
           " ms, " + policy::format_quantity(policy::Quantity::kSize, limits.memory_bytes) +
-          " of memory and " + std::to_string(limits.host_calls) + " host calls\n");
+          " of memory and " + count_of(limits.host_calls, "host call") + "\n");
   }
+
+  static void complain_of(const Failure& failure) { complain(face::error_of(failure)); }
 
   void fork() {
     auto made = session_->fork();
-    if (!made) return complain_here(face::error_of(made.error()));
+    if (!made) return complain_of(made.error());
     forks_.push_back(*std::move(made));
     print("fork " + std::to_string(forks_.size()) + "\n");
   }
@@ -355,26 +362,36 @@ class Repl {
   void back() {
     if (forks_.empty()) return print(stderr, "there is no fork: make one with :fork\n");
     auto made = forks_.back().fork();
-    if (!made) return complain_here(face::error_of(made.error()));
+    if (!made) return complain_of(made.error());
     session_ = *std::move(made);
     print("back at fork " + std::to_string(forks_.size()) + "\n");
   }
 
   void pause(const std::string& argument) {
-    pause_fuel_.reset();
-    if (argument.empty()) return;
+    if (argument.empty()) {
+      pause_fuel_.reset();
+      return say("entries run to their end\n");
+    }
     const auto fuel = policy::parse_count(argument);
-    if (!fuel) return complain_here(fuel.error());
+    if (!fuel)
+      return print(stderr, ":pause takes an amount of fuel, as :pause 1e6, and nothing to let entries run: " +
+                               fuel.error().message + "\n");
     pause_fuel_ = *fuel;
+    say("each entry pauses after " + std::to_string(*fuel) + " fuel\n");
   }
 
   void save(const std::string& argument) {
     const size_t space = argument.find(' ');
-    if (space == std::string::npos) return print(stderr, "say :save FILE AS\n");
-    const auto bytes = session_->read_file(argument.substr(0, space));
-    if (!bytes) return print(stderr, bytes.error().message + "\n");
-    if (const Status written = write_output(argument.substr(space + 1), *bytes); !written)
-      complain_here(written.error());
+    if (space == std::string::npos)
+      return print(stderr, "write :save FILE AS, as :save /out.csv out.csv; :files lists the files\n");
+    const std::string file = argument.substr(0, space), as(trimmed(argument.substr(space)));
+    const auto bytes = session_->read_file(file);
+    if (!bytes) {
+      complain({ErrorCode::kNotFound, bytes.error().message, ":files lists the files."});
+      return;
+    }
+    if (const Status written = write_output(as, *bytes); !written) complain(written.error());
+    else say("wrote " + count_of(bytes->size(), "byte") + " of " + file + " to " + as + "\n");
   }
 
   const Options& options_;
@@ -406,6 +423,18 @@ Result<std::optional<Receipts>> open_receipts(const std::string& directory) {
   return *std::move(opened);
 }
 
+// From the argument or from --lang: into `language`.
+Status choose_language(Options& options) {
+  const std::string argument = lang::language_named(options.language),
+                    option = lang::language_named(options.lang);
+  if (!options.language.empty() && !options.lang.empty() && argument != option)
+    return fail(ErrorCode::kInvalidArgument,
+                "two languages are named: " + options.language + ", and " + options.lang + " by --lang",
+                "Name one: a session has one language.");
+  options.language = !options.language.empty() ? argument : !options.lang.empty() ? option : "python";
+  return {};
+}
+
 Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(policy::Policy policy, options.policy.policy(policy::language_limits()));
   MEMBRANE_TRY(tier_of(options.tier));
@@ -434,9 +463,9 @@ void add_repl(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand(
       "repl", "Start a session in a language: state persists between entries, and can be forked");
-  command
-      ->add_option("language,--lang", options->language, "python, js, or an added language (default: python)")
+  command->add_option("language", options->language, "python, js, or an added language (default: python)")
       ->type_name("LANGUAGE");
+  command->add_option("--lang", options->lang, "The same as an option")->type_name("LANGUAGE");
   command->add_option("--tier", options->tier, "What runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
   command->add_flag(
@@ -471,8 +500,8 @@ void add_repl(CLI::App& app, int& exit_code) {
       "usage, or a\n"
       "language that is not installed; 3 Membrane failed.");
   command->callback([options, &exit_code] {
-    options->language = lang::language_named(options->language);
-    const Result<int> code = run(*options);
+    const Status named = choose_language(*options);
+    const Result<int> code = named ? run(*options) : std::unexpected(named.error());
     exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
   });
 }

@@ -126,8 +126,8 @@ Json json_of(const ReplayResult& outcome, bool has_policy) {
 
 void show(const ReplayResult& outcome, bool has_policy) {
   const std::vector<std::string>& differences = outcome.replayed.differences;
-  const std::string fuel = "fuel " + std::to_string(outcome.replayed.report.fuel_used) + "\n";
-  const std::string end = "outcome " + std::string(name_of(outcome.replayed.report.outcome)) + ", ";
+  const std::string fuel = "fuel: " + std::to_string(outcome.replayed.report.fuel_used) + "\n";
+  const std::string end = "outcome: " + std::string(name_of(outcome.replayed.report.outcome)) + ", ";
   if (differences.empty())
     print(outcome.file + (outcome.replayed.was_stopped ? ": the same, to where it was stopped: " + fuel
                                                        : ": the same: " + end + fuel));

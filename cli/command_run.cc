@@ -376,10 +376,10 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--image", options->image, "With --kind linux: the image, or its file (default: debian)")
       ->type_name("IMAGE");
   command
-      ->add_option(
-          "-w,--workdir", options->directory,
-          "Of --kind linux: where the command begins (default: as the image says, /work where that is "
-          "granted, else /root)")
+      ->add_option("-w,--workdir", options->directory,
+                   "With --kind linux: the directory in which the command begins (default: as the image "
+                   "says, /work where that is "
+                   "granted, else /root)")
       ->type_name("DIR");
   command->add_flag("-t,--tty", options->has_terminal,
                     "With --kind linux: this terminal is the command's, as with membrane shell");

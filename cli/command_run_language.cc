@@ -1,4 +1,5 @@
 // membrane run of a program in a language: one turn of a session, in a worker or in this process.
+#include "base/text.h"
 #include "base/until_exit.h"
 #include "cli/cli.h"
 #include "cli/command_run.h"
@@ -74,7 +75,7 @@ Result<sandbox::Report> run_in_language(const RunCommandOptions& options, const 
   const uint64_t limit = run_options.policy.limits.module_bytes;
   if (program.source.size() > limit)
     return fail(ErrorCode::kInvalidArgument,
-                "the program has " + std::to_string(program.source.size()) + " bytes, and the limit is " +
+                "the program has " + count_of(program.source.size(), "byte") + ", and the limit is " +
                     std::to_string(limit),
                 "Make it smaller, or raise --module.");
   // Never destroyed: the process is about to end, and a language is large.

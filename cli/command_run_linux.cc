@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/command_run.h"
 #include "cli/linux_run.h"
@@ -74,7 +75,7 @@ class HostInput {
       if (count == 0) break;
       bytes.append(piece, 0, static_cast<size_t>(count));
       if (bytes.size() > most_bytes)
-        return fail(ErrorCode::kExhausted, "the input has more than " + std::to_string(most_bytes) + " bytes",
+        return fail(ErrorCode::kExhausted, "the input has more than " + count_of(most_bytes, "byte"),
                     "Remove --seal, or raise --bytes-in.");
     }
     linux::HostFile again(memfd_create("membrane-input", MFD_CLOEXEC));

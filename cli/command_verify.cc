@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/receipt_options.h"
 
@@ -37,7 +38,7 @@ Result<Verified> verified(const std::string& file, const sandbox::KeyRing& keys)
 std::string private_part_of(const Verified& made) {
   if (!made.content) return "not here";
   const size_t missing = made.content->missing();
-  return missing == 0 ? "whole" : std::to_string(missing) + " lines removed";
+  return missing == 0 ? "whole" : count_of(missing, "line") + " removed";
 }
 
 uint64_t count_calls(const sandbox::Receipt& receipt, std::string_view decision) {

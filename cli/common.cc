@@ -12,6 +12,7 @@
 
 #include "base/environment.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "lang/foreign_source.h"
 #include "lang/language_names.h"
@@ -61,20 +62,20 @@ void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
   constexpr const char* kOfAll = "Limits";
   const bool is_both = kinds == Kinds::kBoth, is_linux = kinds == Kinds::kLinux;
   add_limit(command, kOfAll, "memory", "SIZE",
-            is_linux  ? "Memory of all processes, as 512MiB (default 2GiB)"
-            : is_both ? "Memory, as 64MiB (default 64MiB; in a language 512MiB; of a Linux sandbox 2GiB)"
-                      : "Memory, as 64MiB (default 64MiB; in a language 512MiB)");
+            is_linux  ? "Memory of all processes, as 512MiB (default: 2GiB)"
+            : is_both ? "Memory, as 64MiB (default: 64MiB; in a language 512MiB; of a Linux sandbox 2GiB)"
+                      : "Memory, as 64MiB (default: 64MiB; in a language 512MiB)");
   add_limit(command, kOfAll, "wall", "TIME",
             is_linux ? "Time on the clock, as 10s or 5min (default: a week)"
             : is_both
-                ? "Time on the clock, as 10s or 500ms (default 10s; in a language 30s; in a Linux sandbox "
+                ? "Time on the clock, as 10s or 500ms (default: 10s; in a language 30s; in a Linux sandbox "
                   "10min)"
-                : "Time on the clock, as 10s or 500ms (default 10s; in a language 30s)");
+                : "Time on the clock, as 10s or 500ms (default: 10s; in a language 30s)");
   add_limit(command, kOfAll, "output", "SIZE",
-            is_linux                        ? "Output limit (default 1GiB)"
-            : is_both && of == Of::kService ? "Output limit (default 1MiB; in a Linux sandbox 16MiB)"
-            : is_both                       ? "Output limit (default 1MiB; in a Linux sandbox 64MiB)"
-                                            : "Output limit (default 1MiB)");
+            is_linux                        ? "Output limit (default: 1GiB)"
+            : is_both && of == Of::kService ? "Output limit (default: 1MiB; in a Linux sandbox 16MiB)"
+            : is_both                       ? "Output limit (default: 1MiB; in a Linux sandbox 64MiB)"
+                                            : "Output limit (default: 1MiB)");
   if (!is_linux) add_limits_of_wasm(command, is_both ? "Limits of WebAssembly and of languages" : kOfAll);
   if (kinds != Kinds::kWasm) add_limits_of_linux(command, is_both ? "Limits of --kind linux" : kOfAll);
 }
@@ -91,20 +92,20 @@ void PolicyOptions::add_limits_of_wasm(CLI::App& command, const char* group) {
   const auto add = [&](const char* name, const char* type, const char* help) {
     add_limit(command, group, name, type, help);
   };
-  add("fuel", "N", "Instructions that may run, as 1000000 or 2e9 (default 1e9; in a language 1e11)");
-  add("stack", "SIZE", "Value stack (default 1MiB; in a language 64MiB)");
-  add("call_depth", "N", "Nested calls (default 10000; in a language 1000000)");
-  add("table_elements", "N", "Elements of tables (default 100000)");
-  add("module", "SIZE", "Size of the program itself (default 64MiB; 256MiB for run)");
-  add("host_calls", "N", "Host calls that reach outside (default 1000; in a language 10000)");
-  add("bytes_in", "SIZE", "Bytes from outside to the program (default 64MiB; in a language 1GiB)");
-  add("bytes_out", "SIZE", "Bytes from the program to the outside (default 16MiB; in a language 256MiB)");
-  add("tokens", "N", "Tokens of models (default 100000)");
+  add("fuel", "N", "Instructions that may run, as 1000000 or 2e9 (default: 1e9; in a language 1e11)");
+  add("stack", "SIZE", "Value stack (default: 1MiB; in a language 64MiB)");
+  add("call_depth", "N", "Nested calls (default: 10000; in a language 1000000)");
+  add("table_elements", "N", "Elements of tables (default: 100000)");
+  add("module", "SIZE", "Size of the program itself (default: 64MiB; 256MiB for run)");
+  add("host_calls", "N", "Host calls that reach outside (default: 1000; in a language 10000)");
+  add("bytes_in", "SIZE", "Bytes from outside to the program (default: 64MiB; in a language 1GiB)");
+  add("bytes_out", "SIZE", "Bytes from the program to the outside (default: 16MiB; in a language 256MiB)");
+  add("tokens", "N", "Tokens of models (default: 100000)");
 }
 
 void PolicyOptions::add_limits_of_linux(CLI::App& command, const char* group) {
-  add_limit(command, group, "disk", "SIZE", "Bytes that the sandbox may write (default 1GiB)");
-  add_limit(command, group, "tasks", "N", "Processes and threads at a time (default 512)");
+  add_limit(command, group, "disk", "SIZE", "Bytes that the sandbox may write (default: 1GiB)");
+  add_limit(command, group, "tasks", "N", "Processes and threads at a time (default: 512)");
   add_limit(command, group, "cpu", "TIME",
             "CPU time of all processes, as long as the sandbox lives (default: a week)");
 }
@@ -222,7 +223,7 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
     return fail(ErrorCode::kUnavailable, "cannot read " + path + ": " + std::strerror(why),
                 why == EISDIR ? "Name a file in it." : "");
   if (text.size() > max_bytes)
-    return fail(ErrorCode::kExhausted, path + " has more than " + std::to_string(max_bytes) + " bytes");
+    return fail(ErrorCode::kExhausted, path + " has more than " + count_of(max_bytes, "byte"));
   return text;
 }
 
@@ -241,6 +242,10 @@ void print_styled(std::FILE* to, std::string_view text) { std::fwrite(text.data(
 void print(std::FILE* to, std::string_view text) {
   if (is_terminal(to)) print_styled(to, printable(text));
   else print_styled(to, text);
+}
+
+std::string size_text(uint64_t bytes) {
+  return std::to_string((bytes >> 20) + ((bytes & ((1u << 20) - 1)) != 0 ? 1 : 0)) + " MiB";
 }
 
 void print_json(std::string json) {

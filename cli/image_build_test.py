@@ -129,6 +129,10 @@ class Instructions(BuildTest):
         line = next(each for each in self.membrane("image", "ls").stdout.splitlines() if each.startswith("mine "))
         self.assertIn(image["digest"][:19], line)
         self.assertIn(image["made_at"], line)
+        self.assertIn(f"  {-(-image['size_bytes'] // 2**20)} MiB  ", line)
+        doctor = subprocess.run([MEMBRANE, "doctor"], capture_output=True, text=True, env=self.environment, timeout=60).stdout
+        self.assertRegex(doctor, rf"image mine +{-(-image['size_bytes'] // 2**20)} MiB\n")
+        self.assertIn("Did you mean mine?", self.membrane("image", "rm", "mien", code=2).stderr)
 
     def test_patterns_and_what_is_ignored(self):
         for name in ("a.txt", "b.txt", "c.md", "sub/deep.txt", ".git/config", "build/out", "build/keep"):
@@ -221,7 +225,7 @@ class Errors(BuildTest):
         self.assertNotIn("mine", self.membrane("image", "ls").stdout)
 
     def test_limits_are_written_as_everywhere(self):
-        self.assertIn("(--wall)", self.build("FROM host\nRUN sleep 5 && while :; do :; done\n", "--wall", "500ms", code=2))
+        self.assertIn("(--wall 1s)", self.build("FROM host\nRUN sleep 5 && while :; do :; done\n", "--wall", "500ms", code=2))
         self.assertIn("raise --disk", self.build("FROM host\nRUN seq 1000000 > /many\n", "--disk", "1MiB", code=2))
         self.file("many", "x" * 2_000_000)
         self.assertIn("raise --disk", self.build("FROM host\nCOPY many /\n", "--disk", "1MiB", "--memory", "512MiB", code=2))

@@ -42,10 +42,25 @@ class Template(CommandTest):
         self.add()
         done = self.membrane("repl", "--lang", "calc",
                              stdin=":pause 10\n1\n8\n:fork\n:pause\n:go\n2\n:back\n:go\n5\n:go\n")
-        self.assertEqual(done.stdout, "paused; :go resumes it\npaused; :go resumes it\nfork 1\n1 1\n2 3\n"
-                                      "back at fork 1\n1 1\n5 6\n")
+        self.assertEqual(done.stdout, "each entry pauses after 10 fuel\npaused; :go resumes it\npaused; :go resumes it\nfork 1\n"
+                                      "entries run to their end\n1 1\n2 3\nback at fork 1\n1 1\n5 6\n")
         self.assertIn("the session's last turn is paused", done.stderr)
-        self.assertIn("no turn is paused", done.stderr)
+        self.assertIn("no entry is paused: :pause 1e6 pauses", done.stderr)
+
+    def test_a_command_with_a_wrong_argument_changes_nothing(self):
+        self.add()
+        done = self.membrane("repl", "--lang", "calc", stdin=":pause 10\n:pause x\n1\n:pause\n:go\n:go now\n:save\n:save /gone there\n")
+        self.assertEqual(done.stdout, "each entry pauses after 10 fuel\npaused; :go resumes it\nentries run to their end\n1 1\n")
+        self.assertIn(':pause takes an amount of fuel, as :pause 1e6', done.stderr)
+        self.assertIn("no entry is paused", done.stderr)
+        self.assertIn("write :save FILE AS", done.stderr)
+        self.assertIn("/gone", done.stderr)
+        self.assertFalse((self.folder / "there").exists())
+
+    def test_a_session_has_one_language(self):
+        self.add()
+        self.assert_refused(self.membrane("repl", "calc", "--lang", "python", code=2), "two languages are named: calc, and python by --lang", "Name one")
+        self.assertEqual(self.membrane("repl", "calc", "--lang", "calc", stdin="1\n").stdout, "1 1\n")
 
     def test_a_turn_that_ends_badly_leaves_the_session_as_it_was(self):
         self.add()

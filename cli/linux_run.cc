@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/outer_terminal.h"
 #include "computers/description.h"
@@ -199,8 +200,8 @@ Result<sandbox::Report> run_linux(const LinuxCommand& command, std::atomic<bool>
     print(stderr, "warning: this machine refuses a wall of Linux sandboxes: " + wall + "\n");
   if (ended.preemptions > 0)
     print(stderr,
-          "warning: " + std::to_string(ended.preemptions) +
-              " times a program ran for a second without a system call while others waited, and was stopped "
+          "warning: " + count_of(ended.preemptions, "time") +
+              " a program ran for a second without a system call while others waited, and was stopped "
               "between two instructions: runs may differ\n");
   if (command.has_terminal && ended.end == linux::ComputerEnd::kSignalled)
     report.exit_code = 128 + ended.status;  // like a shell

@@ -28,7 +28,6 @@ bool is_program(const std::string& word) {
 // What a person who typed `word` in the place of a command, or after all arguments, probably meant.
 std::string meant_by(const CLI::App& command, const std::string& word) {
   const std::string& name = command.get_name();
-  if (name == "membrane" && word == "help") return "Write membrane --help, or membrane COMMAND --help. ";
   if (name == "membrane" && is_program(word)) return "To run a program: membrane run " + word + ". ";
   if (name == "policy" && (word.ends_with(".toml") || word.ends_with(".json")))
     return "To read a policy: membrane policy explain " + word + ". ";
@@ -72,6 +71,22 @@ std::optional<EarlyProcess> early_process(const std::vector<std::string_view>& w
   if (words[0] == "repl" || words[0] == "agent" || words[0] == "mcp" || words[0] == "replay")
     return EarlyProcess::kZygote;
   return std::nullopt;
+}
+
+// "membrane help" is membrane --help, and "membrane help image build" membrane image build --help. `words` are
+// those after "help". A word that is no command remains the last one, which the parser reports.
+std::vector<std::string> words_of_help(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  std::vector<std::string> path;
+  for (const std::string& word : words) {
+    if (word.starts_with('-') || commands_of(*command).empty()) break;
+    path.push_back(word);
+    const auto named = command->get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
+    if (named.empty()) return path;
+    command = named.front();
+  }
+  path.emplace_back("--help");
+  return path;
 }
 
 // Reports an invalid command line.
@@ -126,9 +141,12 @@ int main(int argc, char** argv) {
   using namespace membrane::cli;
   if (const auto early = early_process({argv + std::min(argc, 1), argv + argc})) start_early(*early);
   int exit_code = kExitOk;
-  const auto app = make_app(exit_code, argc > 1 ? argv[1] : "");
-  app->set_version_flag("--version", "membrane " MEMBRANE_VERSION);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const bool asks_for_help = !words.empty() && words.front() == "help";
+  if (asks_for_help) words.erase(words.begin());
+  const auto app = make_app(exit_code, words.empty() ? "" : words.front());
+  if (asks_for_help) words = words_of_help(*app, words);
+  app->set_version_flag("--version", "membrane " MEMBRANE_VERSION);
   const Reader reader = reader_of(*app, words);
   if (auto ordered = order_arguments(*app, std::move(words))) words = std::move(*ordered);
   else return complain(ordered.error(), reader);

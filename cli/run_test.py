@@ -172,7 +172,7 @@ class Run(CommandTest):
         self.assertEqual(re.findall("called from (.*)", text),
                          ["line 2:15 in $outer", 'line 3:23 in #2 (export "run")'])
         error = self.report(program, code=1)["error"]
-        self.assertEqual(error["place"]["function"], "$inner")
+        self.assertEqual(error["place"], {"function": "$inner", "offset": 14, "line": 1, "column": 15})  # of the text
         self.assertEqual([frame["function"] for frame in error["backtrace"]], ["$outer", '#2 (export "run")'])
 
     def test_a_denied_call_says_what_would_allow_it(self):

@@ -46,6 +46,25 @@ class Usage(CommandTest):
                 self.assertRegex(done.stdout, r"Examples?:\n(  .*\n)*  membrane " + " ".join(command))
                 self.assertEqual(done.stderr, "")
 
+    def test_the_word_help_is_the_option(self):
+        for command in [], ["run"], ["policy", "explain"]:
+            self.assertEqual(self.membrane("help", *command).stdout, self.membrane(*command, "--help").stdout)
+        self.assertEqual(self.membrane("help", "--help").stdout, self.membrane("--help").stdout)
+        self.assert_refused(self.membrane("help", "chekc", code=2), "unknown command chekc", "Did you mean check?")
+
+    def test_columns_of_a_help_are_aligned_by_characters(self):
+        for command in COMMANDS:
+            for line in self.membrane(*command, "--help").stdout.splitlines():
+                option = re.match(r"  (-{1,2}[a-z]\S*(?: \S+)?) {2,}(?=\S)", line)
+                if option:
+                    self.assertEqual(option.end(), 30, line)
+
+    def test_defaults_are_shown_in_one_way(self):
+        for command in COMMANDS:
+            text = self.membrane(*command, "--help").stdout
+            self.assertNotRegex(text, r"\(default [^:]| \(\d+\w*\)|default\)", command)
+            self.assertNotIn("Of --kind", text)
+
     def test_every_option_that_an_example_shows_exists(self):
         for command in COMMANDS:
             text = self.membrane(*command, "--help").stdout
@@ -137,7 +156,7 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("policy", code=2), "no command was given; there are explain, test", "policy --help")
 
     def test_the_probable_meaning_is_suggested(self):
-        for arguments, meant in ((["help"], "membrane COMMAND --help"), (["x.wat"], "membrane run x.wat"),
+        for arguments, meant in ((["x.wat"], "membrane run x.wat"),
                                  (["x.wasm"], "membrane run x.wasm"), (["agent", "two", "words"], "quotes"),
                                  (["policy", "p.toml"], "membrane policy explain p.toml")):
             self.assert_refused(self.membrane(*arguments, code=2), arguments[-1], meant)
@@ -263,7 +282,7 @@ class Doctor(CommandTest):
             self.assertIn(f"\n{part}\n", text)
         limits = json.loads(doctor("--json"))["limits"]
         shown = text.partition("\nlimits\n")[2]
-        self.assertRegex(shown, r"  memory +[1-9]\d* [KMGT]iB, in pages of \d+ KiB\n")
+        self.assertRegex(shown, r"  memory +[1-9]\d* MiB, in pages of \d+ KiB\n")
         if limits["open_files"] < 2**63:
             self.assertIn(f"{limits['open_files']:,}\n", shown)
 

@@ -3,6 +3,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/text.h"
+#include "sandbox/run/stops.h"
+
 namespace membrane::computers {
 
 void set_reached(const linux::LimitsReached& reached, sandbox::Report& report) {
@@ -48,18 +51,18 @@ void set_outcome(linux::ComputerEnd end, int status, const std::string& reason, 
       report.limits_reached.push_back({"wall", 1});
       error(Outcome::kTimedOut, "timed_out",
             "the command ran for " + std::to_string(limits.wall_ms) + " ms, which is its limit",
-            "Make it do less, or raise limits.wall (--wall).");
+            "Make it do less" + sandbox::or_raise_wall(limits.wall_ms) + ".");
       break;
     case linux::ComputerEnd::kOutOfOutput:
       report.limits_reached.push_back({"output", 1});
       error(Outcome::kOutOfOutput, "out_of_output",
-            "the command printed more than " + std::to_string(limits.output_bytes) + " bytes",
-            "Make it print less, or raise limits.output (--output).");
+            "the command printed more than " + count_of(limits.output_bytes, "byte"),
+            "Make it print less" + sandbox::or_raise_output(limits.output_bytes) + ".");
       break;
     case linux::ComputerEnd::kOutOfMemory:
       error(Outcome::kOutOfMemory, "out_of_memory",
-            "the sandbox used more than " + std::to_string(limits.memory_bytes) + " bytes of memory",
-            "Make it use less, or raise limits.memory (--memory).");
+            "the sandbox used more than " + count_of(limits.memory_bytes, "byte") + " of memory",
+            "Make it use less" + sandbox::or_raise_memory(limits.memory_bytes) + ".");
       break;
     case linux::ComputerEnd::kOutOfCpu:
       error(Outcome::kOutOfCpu, "out_of_cpu",

@@ -313,6 +313,7 @@ TEST(ModuleFace, ATrapHasItsPlace) {
   EXPECT_EQ(call->failure().code, "unreachable");
   EXPECT_EQ(call->failure().place.function, "$f");
   EXPECT_EQ(call->failure().place.line, 2u);
+  EXPECT_EQ(call->failure().place.offset, 25u);  // of the text
 
   Instance nameless = instance_of("(func (unreachable)) (func (export \"f\") (call 0))");
   const auto other = nameless.call("f", {}, 100);

@@ -197,6 +197,7 @@ Failure::Place Call::State::show(const engine::CodePlace& place) const {
   shown.offset = place.code_offset;
   if (place.text_offset != UINT32_MAX) {
     const Place in_text = instance->module.state()->loaded.author_place(place.text_offset);
+    shown.offset = in_text.offset;
     shown.line = in_text.line;
     shown.column = in_text.column;
   }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/text.h"
 #include "lang/package.h"
 #include "mcp/kept_reports.h"
 #include "sandbox/receipts/receipt_recorder.h"
@@ -342,7 +343,7 @@ Result<LocalBackend::Held> LocalBackend::hold(const Caller& caller, const std::s
 Status LocalBackend::check_room(size_t count) const {
   if (sessions_.size() + sessions_to_come_ + count <= options_.most_sessions) return {};
   return fail(ErrorCode::kExhausted,
-              "there can be " + std::to_string(options_.most_sessions) + " sessions at once",
+              "there can be " + count_of(options_.most_sessions, "session") + " at once",
               "Close some with close_session. " + known_sessions());
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace membrane::mcp {
 
 Peer::Peer() : impl_(std::make_unique<Impl>()) {}
@@ -19,7 +21,7 @@ std::optional<ProtocolError> Peer::Impl::begin(UnderWay& call, size_t most) {
   const std::lock_guard lock(mutex_);
   if (under_way_.size() >= most)
     return ProtocolError{Code::kInternalError,
-                         "There are " + std::to_string(most) + " requests under way: wait for an answer."};
+                         "There are " + count_of(most, "request") + " under way: wait for an answer."};
   if (std::ranges::any_of(under_way_, [&](const UnderWay* each) { return each->id_ == call.id_; }))
     return ProtocolError{Code::kInvalidRequest, "A request with this id is under way."};
   under_way_.push_back(&call);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/base64.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "mcp/content.h"
 #include "mcp/uri.h"
@@ -150,9 +151,9 @@ std::expected<Listing, ProtocolError> read_resource(Backend& backend, const Call
   auto found = read(backend, caller, *name);
   if (!found) return std::unexpected(not_found(uri, found.error().to_string(), revision));
   if (found->bytes.size() > kMaxResourceBytes)
-    return std::unexpected(
-        ProtocolError{Code::kInvalidParams, "The resource has " + std::to_string(found->bytes.size()) +
-                                                " bytes; read_file gives parts of a file."});
+    return std::unexpected(ProtocolError{
+        Code::kInvalidParams,
+        "The resource has " + count_of(found->bytes.size(), "byte") + "; read_file gives parts of a file."});
   OrderedJson content = {{"uri", uri}, {"mimeType", found->mime_type}};
   if (is_utf8(found->bytes) && !found->mime_type.starts_with("image/"))
     content["text"] = std::move(found->bytes);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "mcp/message.h"
 #include "mcp/notifier.h"
@@ -389,7 +390,7 @@ std::unique_ptr<Call> Server::receive(std::string_view text, Envelope envelope) 
 
 Reply Server::too_long(size_t most_bytes) {
   return error_reply(
-      nullptr, {Code::kInvalidRequest, "The message has more than " + std::to_string(most_bytes) + " bytes."},
+      nullptr, {Code::kInvalidRequest, "The message has more than " + count_of(most_bytes, "byte") + "."},
       413);
 }
 

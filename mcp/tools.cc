@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace membrane::mcp {
@@ -74,7 +75,7 @@ ToolAnswer list_files(const ToolCall& call) {
   for (const sandbox::ReportFile& file : *listed) {
     if (files.size() == kMost) break;
     files.push_back({{"path", file.path}, {"size_bytes", file.size_bytes}});
-    text += file.path + "  " + std::to_string(file.size_bytes) + " bytes\n";
+    text += file.path + "  " + count_of(file.size_bytes, "byte") + "\n";
   }
   if (listed->empty()) text = "The session has made no files.";
   else if (listed->size() > kMost) text += "and " + std::to_string(listed->size() - kMost) + " more\n";
@@ -96,10 +97,10 @@ ToolAnswer read_file(const ToolCall& call) {
   const auto offset = static_cast<size_t>(call.arguments.integer("offset").value_or(0));
   const auto most = static_cast<size_t>(call.arguments.integer("max_bytes").value_or(kUsualReadBytes));
   if (offset > bytes->size())
-    return failed({ErrorCode::kInvalidArgument,
-                   "offset is " + std::to_string(offset) + ", and " + path + " has " +
-                       std::to_string(bytes->size()) + " bytes",
-                   "Use an offset inside the file."});
+    return failed(
+        {ErrorCode::kInvalidArgument,
+         "offset is " + std::to_string(offset) + ", and " + path + " has " + count_of(bytes->size(), "byte"),
+         "Use an offset inside the file."});
   std::string_view part = std::string_view(*bytes).substr(offset, most);
   constexpr size_t kCharacter = 4;
   const size_t whole = utf8_valid_prefix(part);
@@ -132,7 +133,7 @@ ToolAnswer write_file(const ToolCall& call) {
   const std::string path = path_of(call);
   const Status written = call.backend.write_file(call.caller, call.arguments.text("session"), path, bytes);
   if (!written) return failed(written.error());
-  return said("wrote " + std::to_string(bytes.size()) + " bytes to " + path,
+  return said("wrote " + count_of(bytes.size(), "byte") + " to " + path,
               {{"path", path}, {"size_bytes", bytes.size()}});
 }
 

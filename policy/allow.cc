@@ -185,8 +185,16 @@ Status apply(Policy& policy, std::string_view flag) {
   if (what == "kv") return allow_kv(policy, flag, rest, found);
   if (what == "sql") return allow_sql(policy, flag, rest);
   const std::vector<std::string_view> known = {"http", "fs", "kv", "sql", "ai", "time", "random", "ask"};
-  if (std::find(known.begin(), known.end(), what) == known.end())
-    return refuse(flag, "there is no such capability.", suggest(what, known));
+  if (std::find(known.begin(), known.end(), what) == known.end()) {
+    const std::string_view whole = what.substr(0, what.find('.'));
+    if (whole != what && std::find(known.begin(), known.end(), whole) != known.end())
+      return refuse(flag, "grants are of capabilities, not of their functions.",
+                    "write " + std::string(whole == "fs"     ? "--allow fs:read:./data"
+                                           : whole == "http" ? "--allow 'http:GET:https://example.org/*'"
+                                           : whole == "sql"  ? "--allow 'sql:data:./data.db'"
+                                                             : "--allow " + std::string(whole)));
+    return refuse(flag, "there is no such capability.", suggest(whole, known));
+  }
   if (found)
     return refuse(flag, std::string(what) + " takes nothing after it.", "write --allow " + std::string(what));
   if (what == "ai" && !policy.ai) policy.ai.emplace();

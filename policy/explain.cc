@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "policy/address.h"
 #include "policy/names.h"
 #include "policy/policy.h"
@@ -53,8 +54,8 @@ void explain_http(std::string& out, const Policy& policy) {
            format_size(grant.max_response_bytes) + " after decompression, and both together take " +
            format_duration(grant.timeout_ms) + ".";
     out += grant.max_redirects == 0 ? " Redirects are not followed."
-                                    : " Up to " + std::to_string(grant.max_redirects) +
-                                          " redirects are followed, each only to a URL that is granted, too.";
+                                    : " It follows up to " + count_of(grant.max_redirects, "redirect") +
+                                          ", each only to a URL that is granted, too.";
     if (grant.traceparent) out += " Requests carry the trace of the run that they belong to.";
     out += addresses_of(grant, *url) + "\n";
   }
@@ -71,7 +72,7 @@ void explain_fs(std::string& out, const Policy& policy) {
       out += std::string(" It may follow symbolic links that stay below that directory") +
              (write ? ", and make symbolic and hard links there." : ".");
     out += write ? " One run writes at most " + format_size(grant.max_total_bytes) + " and makes at most " +
-                       format_count(grant.max_files) + " files there.\n"
+                       format_count(grant.max_files, "file") + " there.\n"
                  : " It cannot change them.\n";
   }
 }
@@ -86,9 +87,9 @@ void explain_kv(std::string& out, const Policy& policy) {
                             : "It has the key-value store " + grant.path;
   if (!grant.prefix.empty()) out += ", only for keys that begin with \"" + grant.prefix + "\"";
   out += grant.writable
-             ? ": at most " + format_count(grant.max_keys) + " keys of " + format_size(grant.max_key_bytes) +
-                   ", values of " + format_size(grant.max_value_bytes) + ", " +
-                   format_size(grant.max_total_bytes) + " together.\n"
+             ? ": at most " + format_count(grant.max_keys, "key") + " of " +
+                   format_size(grant.max_key_bytes) + ", values of " + format_size(grant.max_value_bytes) +
+                   ", " + format_size(grant.max_total_bytes) + " together.\n"
              : "; it cannot change it.\n";
 }
 
@@ -96,15 +97,15 @@ void explain_sql(std::string& out, const Policy& policy) {
   if (policy.sql.empty()) out += "It cannot query any database.\n";
   for (const SqlGrant& grant : policy.sql)
     out += "It may query the SQLite database \"" + grant.name + "\", which is " + grant.path +
-           " on the host, and cannot change it; a query may answer " + format_count(grant.max_rows) +
-           " rows or " + format_size(grant.max_result_bytes) + " and run for " +
+           " on the host, and cannot change it; a query may answer " + format_count(grant.max_rows, "row") +
+           " or " + format_size(grant.max_result_bytes) + " and run for " +
            format_duration(grant.timeout_ms) + ".\n";
 }
 
 void explain_rest(std::string& out, const Policy& policy) {
   out += policy.ai
-             ? "It may ask a model, for at most " + format_count(policy.ai->max_tokens_per_call) +
-                   " tokens and " + format_duration(policy.ai->timeout_ms) + " a call" +
+             ? "It may ask a model, for at most " + format_count(policy.ai->max_tokens_per_call, "token") +
+                   " and " + format_duration(policy.ai->timeout_ms) + " a call" +
                    (policy.ai->embed ? ", and have text embedded.\n" : "; it cannot have text embedded.\n")
              : "It cannot ask a model.\n";
   out += policy.ask ? "It may ask the person who runs it.\n" : "It cannot ask the person who runs it.\n";
@@ -212,7 +213,7 @@ std::string explain_briefly(const Policy& policy) {
   brief_http(out, policy);
   brief_files_and_stores(out, policy);
   if (policy.ai)
-    out += "ai: at most " + format_count(policy.ai->max_tokens_per_call) + " tokens a call" +
+    out += "ai: at most " + format_count(policy.ai->max_tokens_per_call, "token") + " a call" +
            (policy.ai->embed ? ", also ai.embed.\n" : ", without ai.embed.\n");
   if (policy.ask) out += "agent.ask: the person may be asked.\n";
   brief_ungranted(out, policy);
@@ -223,8 +224,8 @@ std::string explain_briefly(const Policy& policy) {
   const Limits& limits = policy.limits;
   return out + "A run has " + format_count(limits.fuel) + " fuel (instructions), " +
          format_size(limits.memory_bytes) + " of memory, " + format_size(limits.output_bytes) +
-         " of output, " + format_duration(limits.wall_ms) + ", " + format_count(limits.host_calls) +
-         " host calls.\n";
+         " of output, " + format_duration(limits.wall_ms) + ", " +
+         format_count(limits.host_calls, "host call") + ".\n";
 }
 
 std::string explain_larger_limits(const Limits& limits, const Limits& language) {

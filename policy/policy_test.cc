@@ -405,6 +405,9 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"htttp:GET:https://h.org/*", "did you mean http?"},
       {"", "known are"},
       {"net", "known are"},
+      {"kv.put", "write --allow kv"},
+      {"http.get", "write --allow 'http:GET:https://example.org/*'"},
+      {"kvs.put", "did you mean kv?"},
   };
   for (const auto& [flag, part] : kCases)
     EXPECT_TRUE(contains(flag_error(flag), part)) << flag << ": " << flag_error(flag);

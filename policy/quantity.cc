@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <span>
 
+#include "base/text.h"
+
 namespace membrane::policy {
 namespace {
 
@@ -179,6 +181,11 @@ std::string format_count(uint64_t count) {
   std::string out = std::to_string(count);
   for (size_t i = out.size(); i > 3; i -= 3) out.insert(i - 3, ",");
   return out;
+}
+
+std::string format_count(uint64_t count, std::string_view noun) {
+  const std::string plain = count_of(count, noun);
+  return format_count(count) + plain.substr(plain.find(' '));
 }
 
 std::string format_quantity(Quantity kind, uint64_t value) {

@@ -15,8 +15,27 @@ TEST(Quantity, ReadsCountsExactly) {
 }
 
 TEST(Quantity, RefusesFractionsAndWhatDoesNotFit) {
-  for (const char* text : {"", " ", "-1", "+1", "1.5", "1.", ".5", "1e", "1e99", "18446744073709551616", "1_",
-                           "_1", "1__0", "0x10", "ten", "1 2", "2e-1", "1e20", "99999999999999999999"})
+  for (const char* text : {"",
+                           " ",
+                           "-1",
+                           "+1",
+                           "1.5",
+                           "1.",
+                           ".5",
+                           "1e",
+                           "1e99",
+                           "18446744073709551616",
+                           "1_",
+                           "_1",
+                           "1__0",
+                           "0x10",
+                           "ten",
+                           "1 2",
+                           "2e-1",
+                           "1e20",
+                           "99999999999999999999",
+                           "10M",
+                           "10k"})
     EXPECT_FALSE(parse_count(text)) << text;
 }
 

@@ -2,6 +2,7 @@
 // could not be enforced.
 #include <algorithm>
 
+#include "base/text.h"
 #include "policy/address.h"
 #include "policy/http_names.h"
 #include "policy/names.h"
@@ -106,7 +107,7 @@ bool is_variable_name(std::string_view name) {
 Status validate_count(const std::string& where, size_t count) {
   if (count <= kMaxGrants) return {};
   return refuse(
-      where, "there are " + std::to_string(count) + " grants.",
+      where, "there are " + count_of(count, "grant") + ".",
       "grant at most " + std::to_string(kMaxGrants) + " of a kind; a * at the end of a URL grants many");
 }
 

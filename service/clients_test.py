@@ -1228,6 +1228,10 @@ class Command(unittest.TestCase):
         (folder / "program.wat").write_text(self.wat("(nop)"))
         self.command("exec", sandbox, "program.wat")
         self.command("exec", sandbox, "-", stdin=self.wat("(nop)"))
+        for options in [], ["-d"]:
+            missing = self.command("exec", *options, sandbox, "gone.wat", code=2).stderr
+            self.assertIn("there is no file with code called gone.wat here, and a sandbox of the template wat runs no commands", missing)
+            self.assertIn("Check the path", missing)
         self.command("logs", sandbox)
         self.assertEqual(self.command("rm", sandbox).stdout, f"{sandbox}\n")
         self.assertIn("there is no sandbox", self.command("rm", sandbox, code=2).stderr)

@@ -16,33 +16,35 @@ constexpr uint64_t kMostQuota = 1'000'000'000'000'000'000;
 constexpr uint64_t kMostSeconds = 30ull * 24 * 3'600;
 
 const Setting kSettings[] = {
-    {"server.listen", "--listen", "ADDRESS", &Config::listen, 0, 0, "The address to listen on (127.0.0.1)"},
-    {"server.port", "--port", "PORT", &Config::port, 0, 65'535, "The port (7400); 0: any that is free"},
+    {"server.listen", "--listen", "ADDRESS", &Config::listen, 0, 0,
+     "The address to listen on (default: 127.0.0.1)"},
+    {"server.port", "--port", "PORT", &Config::port, 0, 65'535,
+     "The port (default: 7400); 0: any that is free"},
     {"server.tls_certificate", "--tls-certificate", "FILE", &Config::tls_certificate, 0, 0,
      "Serve HTTPS: the certificate and its chain, PEM"},
     {"server.tls_key", "--tls-key", "FILE", &Config::tls_key, 0, 0, "The certificate's private key, PEM"},
     {"server.drain_s", "--drain", "S", &Config::drain_s, 0, 86'400,
-     "How long execs may run on when the service is stopped, in seconds (10)"},
+     "How long execs may run on when the service is stopped, in seconds (default: 10)"},
     {"state.directory", "--state", "DIRECTORY", &Config::state, 0, 0,
-     "Where the service stores its state ($XDG_STATE_HOME/membrane/service)"},
+     "Where the service stores its state (default: $XDG_STATE_HOME/membrane/service)"},
     {"sandboxes.threads", "--threads", "N", &Config::threads, 1, 1'024,
-     "How many execs run at once; one tenant gets at most three quarters of them (8)"},
+     "How many execs run at once; one tenant gets at most three quarters of them (default: 8)"},
     {"sandboxes.most", "--sandboxes", "N", &Config::sandboxes, 1, 1'000'000,
-     "How many sandboxes may exist at once (10000)"},
+     "How many sandboxes may exist at once (default: 10000)"},
     {"sandboxes.usual_ttl_s", "--ttl", "S", &Config::usual_ttl_s, 1, kMostSeconds,
-     "The default time to live of a sandbox, in seconds (3600)"},
+     "The default time to live of a sandbox, in seconds (default: 3600)"},
     {"sandboxes.most_ttl_s", "", "S", &Config::most_ttl_s, 1, kMostSeconds,
      "The longest time to live that a request may set, in seconds"},
     {"sandboxes.park_after_ms", "--park-after", "MS", &Config::park_after_ms, 0, kMostSeconds * 1'000,
-     "Milliseconds until an unused sandbox gives up its process, until its next use (5000); 0: "
+     "Milliseconds until an unused sandbox gives up its process, until its next use (default: 5000); 0: "
      "never"},
     {"sandboxes.resident", "--resident", "N", &Config::resident, 1, 1'000'000,
      "How many sandboxes keep a process of their own at once; above it the longest unused give theirs up "
-     "(256)"},
+     "(default: 256)"},
     {"workers.ready", "--ready-workers", "N", &Config::ready_workers, 0, 1'024,
-     "Workers that wait for a sandbox (4)"},
+     "Workers that wait for a sandbox (default: 4)"},
     {"workers.ready_linux", "--ready-linux", "N", &Config::ready_computers, 0, 64,
-     "Kernel processes of Linux sandboxes that wait ready (1)"},
+     "Kernel processes of Linux sandboxes that wait ready (default: 1)"},
     {"workers.memory_bytes", "", "N", &Config::workers_memory_bytes, 1u << 28, uint64_t{1} << 50,
      "The memory of all workers and Linux sandboxes together, where there is a control group"},
     {"workers.processes", "", "N", &Config::workers_processes, 16, 10'000'000,
@@ -56,13 +58,14 @@ const Setting kSettings[] = {
 #include "service/quotas.def"
 #undef X
     {"log.level", "--log-level", "LEVEL", &Config::log_level, 0, 0,
-     "The log level on standard error: debug, info (the default), warning, error or silent"},
+     "The log level on standard error: debug, info, warning, error or silent (default: info)"},
     {"sandboxes.packages", "--packages", "", &Config::packages, 0, 0,
-     "Let sandboxes be made with packages of PyPI and npm: this machine's pip and npm find them (false)"},
+     "Let sandboxes be made with packages of PyPI and npm: this machine's pip and npm find them (default: "
+     "false)"},
     {"secrets.key", "--secrets-key", "FILE", &Config::secrets_key, 0, 0,
      "The key that seals secrets, 64 hexadecimal digits; else the variable MEMBRANE_SECRETS_KEY has it; else "
      "it is secrets.key of the state's directory, which the service makes"},
-    {"audit.enabled", "", "BOOL", &Config::audit, 0, 0, "Whether audit.log is written (true)"},
+    {"audit.enabled", "", "BOOL", &Config::audit, 0, 0, "Whether audit.log is written (default: true)"},
     {"mcp.hosts", "", "NAME", &Config::mcp_hosts, 0, 0,
      "Host names by which clients of /mcp call this service, besides localhost and the address it listens "
      "on"},

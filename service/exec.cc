@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "service/times.h"
 
@@ -132,8 +133,8 @@ Answer<void> Exec::write_input(std::string_view bytes, bool is_end) {
   if (!takes_input_) return refuse(ApiCode::kConflict, "the input of the exec " + id + " has ended");
   if (!bytes.empty() && input_.size() + bytes.size() > kMostInputBytes)
     return refuse(ApiCode::kTooManyRequests,
-                  "the exec has " + std::to_string(input_.size()) +
-                      " bytes of input that it has not read, and takes " + std::to_string(kMostInputBytes),
+                  "the exec has " + count_of(input_.size(), "byte") +
+                      " of input that it has not read, and takes " + std::to_string(kMostInputBytes),
                   "Send it again when the program has read, in smaller pieces.");
   if (auto held = held_.try_grow(bytes.size()); !held) return held;
   input_ += bytes;

@@ -1,5 +1,7 @@
 #include "service/held_bytes.h"
 
+#include "base/text.h"
+
 namespace membrane::service {
 
 Answer<void> HeldBytes::Hold::try_grow(uint64_t bytes) {
@@ -10,8 +12,8 @@ Answer<void> HeldBytes::Hold::try_grow(uint64_t bytes) {
   if (held > in_->most_of_each_ || bytes > in_->most_of_each_ - held)
     return refuse(
         ApiCode::kTooManyRequests,
-        "the token's requests hold " + std::to_string(held) +
-            " bytes of the service's memory, and may hold " + std::to_string(in_->most_of_each_),
+        "the token's requests hold " + count_of(held, "byte") + " of the service's memory, and may hold " +
+            std::to_string(in_->most_of_each_),
         "Read the answers and the output that wait, let execs end that wait with long code or input, and "
         "try again.");
   in_->bytes_[owner_] = held + bytes;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/hex.h"
+#include "base/text.h"
 #include "service/errors.h"
 #include "service/held_bytes.h"
 
@@ -479,12 +480,11 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   HttpApplication::Admission admission = application_.admit(head);
   const uint64_t announced = parser.content_length() ? *parser.content_length() : 0;
   if (!admission.refusal && announced > admission.most_body_bytes)
-    admission.refusal =
-        error_response({ApiCode::kTooLarge,
-                        "the body has " + std::to_string(announced) + " bytes, and the limit is " +
-                            std::to_string(admission.most_body_bytes),
-                        "Send less in one request."},
-                       head.request_id);
+    admission.refusal = error_response({ApiCode::kTooLarge,
+                                        "the body has " + count_of(announced, "byte") +
+                                            ", and the limit is " + std::to_string(admission.most_body_bytes),
+                                        "Send less in one request."},
+                                       head.request_id);
   HeldBytes::Hold held =
       admission.tenant.empty() ? HeldBytes::Hold() : HeldBytes::Hold(held_, admission.tenant);
   if (!admission.refusal)
@@ -494,7 +494,7 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   if (!admission.refusal && !admission.tenant.empty() && under_way == nullptr)
     admission.refusal = error_response(
         {ApiCode::kTooManyRequests,
-         "the token has " + std::to_string(options_.most_requests_of_each()) + " requests under way",
+         "the token has " + count_of(options_.most_requests_of_each(), "request") + " under way",
          "Wait for an answer, or end the sandboxes that keep them waiting."},
         head.request_id);
   const bool keep_alive = parser.get().keep_alive() && !draining_;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "computers/description.h"
 #include "computers/patch.h"
 #include "computers/settings.h"
@@ -53,8 +54,8 @@ Answer<std::vector<KeptContext>> LinuxGuest::keep(std::optional<uint64_t> fork) 
   if (!fork) {
     if (const uint64_t bytes = all[0].size_bytes(); bytes > kMostKeptBytes)
       return refuse(ApiCode::kTooLarge,
-                    "the sandbox is " + std::to_string(bytes) + " bytes, and " +
-                        std::to_string(kMostKeptBytes) + " can be saved",
+                    "the sandbox is " + count_of(bytes, "byte") + ", and " + std::to_string(kMostKeptBytes) +
+                        " can be saved",
                     "Remove files, or end processes that have much memory.");
     if (const auto tried = try_out(**file); !tried) return std::unexpected(tried.error());
   }

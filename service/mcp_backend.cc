@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <utility>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "lang/language_names.h"
 #include "mcp/kept_reports.h"
@@ -48,7 +49,7 @@ Error error_of(const ApiError& error) {
   Error as = {code_of(error.code), error.message, error.hint};
   if (error.retry_after_s)
     as.hint += (as.hint.empty() ? "" : " ") + std::string("Try again in ") +
-               std::to_string(*error.retry_after_s) + " seconds.";
+               count_of(*error.retry_after_s, "second") + ".";
   return as;
 }
 

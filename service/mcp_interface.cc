@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "mcp/http.h"
 #include "mcp/message.h"
 #include "service/mcp_backend.h"
@@ -179,7 +180,7 @@ struct McpInterface::Impl {
       if (const auto held = of_tenant.find(job->tenant);
           held != of_tenant.end() && held->second >= options.most_calls_of_tenant)
         return job->refuse({ApiCode::kTooManyRequests,
-                            "the token has " + std::to_string(held->second) + " calls under way",
+                            "the token has " + count_of(held->second, "call") + " under way",
                             "Wait for an answer, or cancel a call."});
       ++of_tenant[job->tenant];
       jobs.insert(job);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/text.h"
 #include "service/kept_guest.h"
 #include "service/times.h"
 
@@ -116,15 +117,14 @@ Answer<void> Receipts::has_room(const std::string& tenant, const std::string& sa
   if (bytes != bytes_of_tenant_.end() && bytes->second >= bounds_.most_bytes_of_tenant)
     return refuse(
         ApiCode::kQuotaExceeded,
-        "the receipts of the token's sandboxes have " + std::to_string(bytes->second) +
-            " bytes, and the limit is " + std::to_string(bounds_.most_bytes_of_tenant),
+        "the receipts of the token's sandboxes have " + count_of(bytes->second, "byte") +
+            ", and the limit is " + std::to_string(bounds_.most_bytes_of_tenant),
         "Download them, and end sandboxes that are not needed: their receipts are removed with them.");
   const auto of = of_sandbox_.find(sandbox);
   if (of == of_sandbox_.end() || of->second.receipts.size() < bounds_.most_of_sandbox) return {};
-  return refuse(
-      ApiCode::kQuotaExceeded,
-      "the sandbox has " + std::to_string(of->second.receipts.size()) + " receipts, which is the limit",
-      "Download them, and continue in a new sandbox.");
+  return refuse(ApiCode::kQuotaExceeded,
+                "the sandbox has " + count_of(of->second.receipts.size(), "receipt") + ", which is the limit",
+                "Download them, and continue in a new sandbox.");
 }
 
 Answer<void> Receipts::keep(const std::string& tenant, const std::string& sandbox, ReceiptInfo info,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/diagnostic.h"
+#include "base/text.h"
 #include "computers/network/authority.h"
 #include "computers/network/connection_bound.h"
 #include "lang/language_names.h"

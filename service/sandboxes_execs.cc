@@ -2,6 +2,7 @@
 // decisions, its end.
 #include <algorithm>
 
+#include "base/text.h"
 #include "lang/language_names.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
@@ -18,10 +19,12 @@ constexpr std::string_view kExecPrefix = "exe";
 Answer<void> Sandboxes::check_command(const Sandbox& in, const ExecSpec& spec) {
   if (kind_of_template(in.spec.template_name) == Kind::kLinux) return {};
   if (spec.command.empty() && spec.directory.empty() && !spec.terminal && spec.user.empty()) return {};
-  return refuse(
-      ApiCode::kUnsupported,
-      "a sandbox of the template " + in.template_name + " has no programs, directories, terminals or users",
-      "Pass \"code\", or create a sandbox from the template linux.");
+  const bool is_command = !spec.command.empty();
+  return refuse(ApiCode::kUnsupported,
+                "a sandbox of the template " + in.template_name +
+                    (is_command ? " runs no commands" : " has no directories, terminals or users"),
+                is_command ? "Pass \"code\", or create a sandbox from the template linux."
+                           : "Leave them out, or create a sandbox from the template linux.");
 }
 
 Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) const {
@@ -29,8 +32,8 @@ Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) cons
   for (const auto& exec : in.execs) unread += exec->unread_input();
   if (bytes == 0 || unread + bytes <= options_.most_input_bytes) return {};
   return refuse(ApiCode::kTooManyRequests,
-                "the execs of the sandbox have " + std::to_string(unread) +
-                    " bytes of unread input, and the limit is " + std::to_string(options_.most_input_bytes) +
+                "the execs of the sandbox have " + count_of(unread, "byte") +
+                    " of unread input, and the limit is " + std::to_string(options_.most_input_bytes) +
                     " together",
                 "Send it again when they have read, or cancel those that wait.");
 }
@@ -83,7 +86,7 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
     if ((*sandbox)->at_once.size() >= options_.most_at_once_each)
       return refuse(
           ApiCode::kTooManyRequests,
-          "the sandbox runs " + std::to_string((*sandbox)->at_once.size()) + " programs, which is the limit",
+          "the sandbox runs " + count_of((*sandbox)->at_once.size(), "program") + ", which is the limit",
           "Wait for some, or cancel them; programs that they start do not count.");
   }
   if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());

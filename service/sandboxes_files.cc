@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/text.h"
 #include "service/sandbox_record.h"
 
 namespace membrane::service {
@@ -115,10 +116,9 @@ void Sandboxes::watch_files(const std::string& tenant, const std::string& id, st
         const std::lock_guard lock(in.mutex);
         std::erase_if(in.watches, [](const auto& each) { return each->is_over(); });
         if (in.watches.size() >= options_.most_watches)
-          return refuse(
-              ApiCode::kQuotaExceeded,
-              "the sandbox has " + std::to_string(in.watches.size()) + " watches, which is the limit",
-              "Close streams that are not needed.");
+          return refuse(ApiCode::kQuotaExceeded,
+                        "the sandbox has " + count_of(in.watches.size(), "watch") + ", which is the limit",
+                        "Close streams that are not needed.");
         in.watches.push_back(watch);
         return watch;
       });

@@ -1,6 +1,7 @@
 // Sandboxes as bytes: paused, snapshots, forks; and changes of the guest as a whole.
 #include <algorithm>
 
+#include "base/text.h"
 #include "policy/restrict.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
@@ -228,7 +229,7 @@ void Sandboxes::open_context(const std::string& tenant, const std::string& id, s
           if (in.contexts.size() >= options_.most_contexts)
             return refuse(
                 ApiCode::kQuotaExceeded,
-                "the sandbox has " + std::to_string(in.contexts.size()) + " contexts, which is the limit",
+                "the sandbox has " + count_of(in.contexts.size(), "context") + ", which is the limit",
                 "Close contexts that are not needed.");
         }
         if (const auto room = hold_memory(in, memory_with(in, 1)); !room)

@@ -2,6 +2,7 @@
 // service's memory for what is kept of them.
 #include <algorithm>
 
+#include "base/text.h"
 #include "service/sandbox_record.h"
 
 namespace membrane::service {
@@ -10,7 +11,7 @@ namespace {
 std::unexpected<ApiError> no_room_for_memory(uint64_t quota_bytes) {
   return refuse(ApiCode::kQuotaExceeded,
                 "the memory limits of the token's sandboxes would come to more than its quota of " +
-                    std::to_string(quota_bytes) + " bytes",
+                    count_of(quota_bytes, "byte"),
                 "End those that are not needed, or use a smaller \"policy.limits.memory\".");
 }
 
@@ -29,10 +30,10 @@ Answer<void> Sandboxes::take_room(const std::string& tenant, size_t wanted, uint
   const Held held = of_tenant_.contains(tenant) ? of_tenant_[tenant] : Held();
   const uint64_t most = most_of(quotas);
   if (held.sandboxes + wanted > most)
-    return refuse(ApiCode::kQuotaExceeded,
-                  "the token has " + std::to_string(held.sandboxes) + " sandboxes, and its quota is " +
-                      std::to_string(most),
-                  "End those that are not needed.");
+    return refuse(
+        ApiCode::kQuotaExceeded,
+        "the token has " + count_of(held.sandboxes, "sandbox") + ", and its quota is " + std::to_string(most),
+        "End those that are not needed.");
   const uint64_t most_bytes = quotas.memory_bytes.value_or(UINT64_MAX);
   if (held.memory_bytes > most_bytes || memory_bytes > (most_bytes - held.memory_bytes) / wanted)
     return no_room_for_memory(most_bytes);

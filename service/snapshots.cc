@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "service/kept_record.h"
 
 namespace membrane::service {
@@ -26,7 +27,7 @@ Answer<SnapshotInfo> Snapshots::add(SnapshotInfo info, KeptGuest guest) {
   if (static_cast<size_t>(count) >= most_of_tenant_) {
     drop_images(images_, guest);
     return refuse(ApiCode::kQuotaExceeded,
-                  "the token has " + std::to_string(most_of_tenant_) + " snapshots, which is its quota",
+                  "the token has " + count_of(most_of_tenant_, "snapshot") + ", which is its quota",
                   "Remove those that are not needed.");
   }
   info.size_bytes = guest.size_bytes();

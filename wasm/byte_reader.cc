@@ -1,5 +1,7 @@
 #include "wasm/byte_reader.h"
 
+#include "base/text.h"
+
 namespace membrane::wasm {
 
 bool ByteReader::fail(DiagnosticCode code, uint32_t at, std::string message, std::string found,
@@ -30,7 +32,7 @@ bool ByteReader::fail_integer(int bits) {
 bool ByteReader::fail_length(uint32_t at, uint32_t claimed) {
   return fail(DiagnosticCode::kLengthOutOfBounds, at,
               "a size or count reaches past the end of what contains it", std::to_string(claimed),
-              "what " + std::to_string(left()) + " bytes can hold");
+              "what " + count_of(left(), "byte") + " can hold");
 }
 
 bool ByteReader::fail_utf8(uint32_t at) {

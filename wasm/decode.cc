@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/hex.h"
+#include "base/text.h"
 #include "wasm/binary.h"
 #include "wasm/body.h"
 #include "wasm/byte_reader.h"
@@ -76,7 +77,7 @@ class Decoder {
       return reader_.fail(kBadMagic, 0, "the first four bytes are not \\0asm");
     if (bytes.size() < 8)
       return reader_.fail(kUnexpectedEnd, static_cast<uint32_t>(bytes.size()),
-                          "a binary has at least 8 bytes", std::to_string(bytes.size()) + " bytes");
+                          "a binary has at least 8 bytes", count_of(bytes.size(), "byte"));
     if (std::memcmp(bytes.data() + 4, kVersion.data(), 4) != 0) return other_version(bytes[4], bytes[6]);
     reader_.skip_to(8);
     return true;
@@ -112,7 +113,7 @@ class Decoder {
     if (!reader_.at_end())
       return reader_.fail(kSectionSizeMismatch, reader_.offset(),
                           "the " + std::string(kSectionNames[id]) + " section is longer than what it holds",
-                          std::to_string(reader_.left()) + " bytes left");
+                          count_of(reader_.left(), "byte") + " left");
     reader_.set_end(module_end);
     if (id != kCustom) last_section_ = id;
     return true;
@@ -573,14 +574,13 @@ class Decoder {
 
   bool fail_function_count(uint32_t at, uint32_t bodies) {
     return reader_.fail(kFunctionCodeMismatch, at, "the function and code sections have different lengths",
-                        std::to_string(bodies) + " bodies",
-                        std::to_string(module_.functions.size() - imported_functions_) + " bodies");
+                        count_of(bodies, "body"),
+                        count_of(module_.functions.size() - imported_functions_, "body"));
   }
 
   bool fail_data_count(uint32_t at) {
     return reader_.fail(kDataCountMismatch, at, "the data count and data sections disagree",
-                        std::to_string(module_.datas.size()) + " segments",
-                        std::to_string(data_count_) + " segments");
+                        count_of(module_.datas.size(), "segment"), count_of(data_count_, "segment"));
   }
 
   Module& module_;

@@ -61,10 +61,6 @@ std::string list_of(std::span<const ValType> types, size_t limit) {
   return out + "]";
 }
 
-std::string count_of(size_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
-
 std::string label_of_function(const Module& module, uint32_t index) {
   if (const auto name = module.names.function(index); !name.empty()) return "$" + std::string(name);
   std::string label = std::to_string(index);

@@ -18,9 +18,6 @@ namespace membrane::wasm {
 // "[i32 f64]"; long lists lose their front: "[… i32 f64]" (at most `limit` types are written).
 std::string list_of(std::span<const ValType> types, size_t limit = 16);
 
-// "3 values", "1 value".
-std::string count_of(size_t count, std::string_view noun);
-
 // "$add", else "3 (export \"add\")", else "3".
 std::string label_of_function(const Module& module, uint32_t index);
 // The same for places in traps and reports: "$add", else "#3 (export \"add\")", else "#3".

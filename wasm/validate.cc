@@ -7,6 +7,7 @@
 
 #include "base/findings.h"
 #include "base/stop_scope.h"
+#include "base/text.h"
 #include "wasm/binary.h"
 #include "wasm/explain.h"
 #include "wasm/limits.h"
@@ -178,7 +179,7 @@ class Declarations {
     for (uint32_t i = 0; i < module_.functions.size(); ++i) {
       const Function& f = module_.functions[i];
       if (!function_type(f.type, FieldKind::kFunc, i,
-                         [&] { return subject("function", f.import, label_of_function(module_, i)); }))
+                         [&] { return subject("function", f.import, place_of_function(module_, i)); }))
         return false;
     }
     return true;
@@ -249,13 +250,13 @@ class Declarations {
         return fail(FieldKind::kMemory, i,
                     {.code = kMemoryTooLarge,
                      .message = what() + " is larger than 2^64 bytes",
-                     .found = std::to_string(largest) + " pages",
+                     .found = count_of(largest, "page"),
                      .expected = "at most " + std::to_string(kMaxPages64) + " pages"});
       if (!size.is_64 && largest > kMaxPages)
         return fail(FieldKind::kMemory, i,
                     {.code = kMemoryTooLarge,
                      .message = what() + " is larger than 4 GiB",
-                     .found = std::to_string(largest) + " pages",
+                     .found = count_of(largest, "page"),
                      .expected = "at most 65536 pages"});
       if (!limits(size, FieldKind::kMemory, i, what)) return false;
     }
@@ -358,7 +359,7 @@ class Declarations {
     return (type.params.empty() && type.results.empty()) ||
            fail(FieldKind::kStart, 0,
                 {.code = kStartSignature,
-                 .message = "the start function " + label_of_function(module_, module_.start) +
+                 .message = "the start function " + place_of_function(module_, module_.start) +
                             " takes or returns values",
                  .found = list_of(type.params) + " -> " + list_of(type.results),
                  .expected = "[] -> []"});

@@ -6,6 +6,7 @@
 
 #include "base/findings.h"
 #include "base/stop_scope.h"
+#include "base/text.h"
 #include "wasm/explain.h"
 #include "wasm/limits.h"
 #include "wasm/validation_rules.h"

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "wasm/explain.h"
 #include "wasm/validate_code.h"
 
@@ -11,7 +12,7 @@ namespace membrane::wasm {
 using enum DiagnosticCode;
 
 bool CodeValidator::fail(const Instruction& in, Diagnostic d) {
-  if (function_ != UINT32_MAX) d.function = label_of_function(module_, function_);
+  if (function_ != UINT32_MAX) d.function = place_of_function(module_, function_);
   return report_.fail_at(code_offset_ + in.offset, std::move(d));
 }
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "base/text.h"
 #include "wasm/explain.h"
 #include "wasm/validate_code.h"
 

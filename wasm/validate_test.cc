@@ -435,6 +435,18 @@ TEST(ValidationInfo, TellsOfCallsAndVectors) {
   EXPECT_TRUE(validate(parse("(module (import \"a\" \"b\" (func (param v128))))"))->uses_simd);
 }
 
+TEST(Validator, FunctionsWithoutANameAreNumberedInOneWay) {
+  const std::string_view text = "(module (func) (func (export \"f\") (i32.add)))";
+  const Module module = parse(text);
+  const auto bad = Validator(module, text).validate_function(1);
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_EQ(bad.error().function, "#1 (export \"f\")");
+  const Module starts = parse("(module (func (param i32)) (start 0))");
+  const auto refused = validate(starts);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message, "the start function #0 takes or returns values");
+}
+
 TEST(Validator, ValidatesFunctionByFunction) {
   const std::string_view text = "(module (func $good (result i32) (i32.const 1)) (func $bad (i32.const 1)))";
   const Module module = parse(text);

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "base/text.h"
 #include "wasm/explain.h"
 #include "wasm/limits.h"
 #include "wasm/validate_code.h"

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace membrane::worker {
 namespace {
 
@@ -58,8 +60,7 @@ Status Channel::send(uint16_t kind, uint32_t subject, std::string_view payload,
                      std::span<const int> descriptors, Clock::time_point until,
                      const std::function<Clock::time_point()>& sooner) {
   if (payload.size() > UINT32_MAX || descriptors.size() > kMostDescriptors)
-    return fail(ErrorCode::kExhausted,
-                "a message of " + std::to_string(payload.size()) + " bytes is too long");
+    return fail(ErrorCode::kExhausted, "a message of " + count_of(payload.size(), "byte") + " is too long");
   Header header{static_cast<uint32_t>(payload.size()), kind, static_cast<uint16_t>(descriptors.size()),
                 subject};
   size_t sent = 0;
@@ -143,8 +144,8 @@ Result<std::optional<Frame>> Channel::next() {
   if (in_.size() - at_ < sizeof header) return std::nullopt;
   std::memcpy(&header, in_.data() + at_, sizeof header);
   if (header.bytes > most_bytes_)
-    return fail(ErrorCode::kInvalidInput, "a message of " + std::to_string(header.bytes) +
-                                              " bytes is longer than the " + std::to_string(most_bytes_) +
+    return fail(ErrorCode::kInvalidInput, "a message of " + count_of(header.bytes, "byte") +
+                                              " is longer than the " + std::to_string(most_bytes_) +
                                               " that are accepted");
   if (in_.size() - at_ - sizeof header < header.bytes) return std::nullopt;
   if (header.descriptors != came_along_.size())

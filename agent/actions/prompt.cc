@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "agent/actions/computer_actions.h"
+#include "base/text.h"
 #include "host/calls/registry.h"
 #include "lang/language_names.h"
 #include "policy/quantity.h"
@@ -223,10 +224,10 @@ std::string functions_prompt(std::span<const ActionLanguage> languages,
 
 std::string build_system_prompt(const PromptParts& parts) {
   std::string out = role(parts.languages) + loop_rules(parts.languages);
-  if (parts.max_steps != 0) out += "You have " + std::to_string(parts.max_steps) + " steps. ";
+  if (parts.max_steps != 0) out += "You have " + count_of(parts.max_steps, "step") + ". ";
   if (parts.observation_bytes != 0)
-    out += "An observation holds at most " + std::to_string(parts.observation_bytes) +
-           " bytes, so print only what you need.\n";
+    out += "An observation holds at most " + count_of(parts.observation_bytes, "byte") +
+           ", so print only what you need.\n";
   if (parts.catalog != nullptr && !parts.catalog->entries().empty()) {
     out += kCatalogUse;
     out += has_wat(parts.languages) ? render_short_list(*parts.catalog, parts.ungranted)
@@ -292,9 +293,9 @@ std::string build_computer_prompt(const ComputerPromptParts& parts) {
       "2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer "
       "after it.\n";
   out += kComputerEnd;
-  if (parts.max_steps != 0) out += "You have " + std::to_string(parts.max_steps) + " steps. ";
+  if (parts.max_steps != 0) out += "You have " + count_of(parts.max_steps, "step") + ". ";
   if (parts.observation_bytes != 0)
-    out += "An observation holds at most " + std::to_string(parts.observation_bytes) + " bytes.\n";
+    out += "An observation holds at most " + count_of(parts.observation_bytes, "byte") + ".\n";
   out += "\n# The sandbox\nCommands begin in " + parts.directory + ".\n";
   if (!parts.copied.empty()) out += "The user's files are copies: " + joined(parts.copied, " and ") + ".\n";
   out += parts.programs.empty() ? "Which programs it has is not known.\n"

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/actions/computer_actions.h"
+#include "base/text.h"
 #include "computers/command_run.h"
 #include "linux/platform/trap/host_file.h"
 
@@ -48,7 +49,7 @@ sandbox::Report refused(const Error& error) {
   return report;
 }
 
-uint64_t count_of(const std::vector<std::string>& words, size_t at, uint64_t otherwise) {
+uint64_t number_in(const std::vector<std::string>& words, size_t at, uint64_t otherwise) {
   if (at >= words.size()) return otherwise;
   uint64_t value = otherwise;
   std::from_chars(words[at].data(), words[at].data() + words[at].size(), value);
@@ -72,7 +73,7 @@ std::string lines_of(std::string_view text, uint64_t first, uint64_t count) {
   uint64_t shown = 0;
   for (; shown < count && end < text.size(); ++shown)
     end = std::min(text.find('\n', end), text.size() - 1) + 1;
-  if (shown == 0) return "[the file has " + std::to_string(all) + " lines]\n";
+  if (shown == 0) return "[the file has " + count_of(all, "line") + "]\n";
   std::string out(text.substr(begin, end - begin));
   if (!out.ends_with('\n')) out += '\n';
   if (shown < all)
@@ -122,7 +123,7 @@ class Computer {
     if (entry == kReadEntry) return read(program);
     if (entry == kSearchEntry) return search(program, context);
     if (entry == kDiffEntry) return diff();
-    if (entry == kUndoEntry) return undo(count_of(program.arguments, 0, 1));
+    if (entry == kUndoEntry) return undo(number_in(program.arguments, 0, 1));
     const std::string unkept = keep();
     sandbox::Report report = entry == kWriteEntry  ? write(program)
                              : entry == kEditEntry ? edit(program)
@@ -144,7 +145,7 @@ class Computer {
     const bool has_bash = computer_->stat("/bin/bash", true).has_value();
     policy::Limits limits = options_.policy.limits;
     const uint64_t most_s = limits.wall_ms / 1000;
-    if (const uint64_t wanted_s = count_of(program.arguments, 0, UINT64_MAX); wanted_s < most_s)
+    if (const uint64_t wanted_s = number_in(program.arguments, 0, UINT64_MAX); wanted_s < most_s)
       limits.wall_ms = wanted_s * 1000;
     return run_words({has_bash ? "/bin/bash" : "/bin/sh", "-c", program.source}, program.input, limits,
                      context);
@@ -191,7 +192,7 @@ class Computer {
       return refused(written.error());
     sandbox::Report report;
     report.stdout_text =
-        (before ? "replaced " : "wrote ") + path + ": " + std::to_string(program.source.size()) + " bytes\n";
+        (before ? "replaced " : "wrote ") + path + ": " + count_of(program.source.size(), "byte") + "\n";
     return report;
   }
 
@@ -199,7 +200,7 @@ class Computer {
     MEMBRANE_ASSIGN(const linux::FileFacts facts, computer_->stat(path, true));
     if (!S_ISREG(facts.mode)) return fail(ErrorCode::kInvalidInput, path + " is not a file");
     if (facts.size > kMostFileBytes)
-      return fail(ErrorCode::kTooLong, path + " has " + std::to_string(facts.size) + " bytes",
+      return fail(ErrorCode::kTooLong, path + " has " + count_of(facts.size, "byte"),
                   "Take it apart by commands.");
     return computer_->read_file(path, 0, kMostFileBytes);
   }
@@ -210,7 +211,7 @@ class Computer {
     if (!text) return refused(text.error());
     const size_t times = times_in(*text, program.input);
     if (times != 1)
-      return refused("edit", "the old text stands " + std::to_string(times) + " times in " + path,
+      return refused("edit", "the old text stands " + count_of(times, "time") + " in " + path,
                      times == 0 ? "Read the file, and copy the lines exactly, blanks included."
                                 : "Give more lines around it, so that it stands there once.");
     const size_t at = text->find(program.input);
@@ -233,7 +234,7 @@ class Computer {
                      "Look at it by commands: file, od, strings.");
     sandbox::Report report;
     report.stdout_text =
-        lines_of(*text, count_of(program.arguments, 1, 1), count_of(program.arguments, 2, kUsualLines));
+        lines_of(*text, number_in(program.arguments, 1, 1), number_in(program.arguments, 2, kUsualLines));
     return report;
   }
 

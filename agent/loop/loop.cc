@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "agent/actions/computer_actions.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace membrane::agent {
@@ -139,7 +140,8 @@ void Loop::cut_history() {
   history_.insert(task, {Part::kDigest, {Role::kUser, std::move(text), {}, {}}});
   if (cut != 0)
     tell([&](Observer& o) {
-      o.on_note("The conversation grew long: the " + std::to_string(cut) + " oldest steps were cut from it.");
+      o.on_note("The conversation grew long: its " + count_of(cut, "oldest step") +
+                (cut == 1 ? " was" : " were") + " cut.");
     });
 }
 
@@ -164,8 +166,8 @@ Result<ChatQuery> Loop::next_query(bool last) {
   const uint64_t left = budget_->left(Resource::kTokens);
   if (left <= prompt)
     return fail(ErrorCode::kExhausted,
-                "The token budget has " + std::to_string(left) +
-                    " tokens left, and the conversation alone is about " + std::to_string(prompt) + ".",
+                "The token budget has " + count_of(left, "token") +
+                    " left, and the conversation alone is about " + std::to_string(prompt) + ".",
                 "Raise --tokens.");
   query.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(options_.reply_tokens, left - prompt));
   return query;
@@ -248,8 +250,8 @@ std::string Loop::execute(Run& run, const Action& action) {
                                     program.input + '\0' + text];
   run.most_repeated = std::max(run.most_repeated, times);
   if (times >= kSayRepeated)
-    text += "\nThis same program has now ended this same way " + std::to_string(times) +
-            " times. Running it again changes nothing: do it another way, or answer.";
+    text += "\nThis same program has now ended this same way " + count_of(times, "time") +
+            ". Running it again changes nothing: do it another way, or answer.";
   return text;
 }
 

@@ -141,6 +141,7 @@ class Loop {
   }
   [[nodiscard]] std::vector<Message> messages() const;
   [[nodiscard]] policy::Budget& budget() { return *budget_; }
+  [[nodiscard]] uint64_t task_wall_ms() const { return options_.task_wall_ms; }
 
  private:
   enum class Part : uint8_t { kSystem, kTask, kDigest, kReply, kObservation };

@@ -8,6 +8,7 @@
 
 #include "agent/model/chat_codec.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace membrane::agent {
 
@@ -331,8 +332,8 @@ Result<Completion> RecordedModel::complete(const ChatQuery& query, const ChatCon
     return fail(ErrorCode::kCancelled, "The request to the model was cancelled.");
   if (next_ == recording_.replies.size())
     return fail(ErrorCode::kExhausted,
-                "The recording has " + std::to_string(next_) +
-                    " replies, and the loop asks for another: it went another way than when it was recorded.",
+                "The recording has " + count_of(next_, "reply") +
+                    ", and the loop asks for another: it went another way than when it was recorded.",
                 "Compare the observations; a page, a file or the policy may have changed.");
   Completion reply = recording_.replies[next_++];
   if (reply.usage.total() == 0) {

@@ -37,7 +37,7 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-uint64_t count_of(const json& value) {
+uint64_t number_of(const json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
   if (value.is_number_float() && value.get<double>() > 0 && value.get<double>() < 1e15)
     return static_cast<uint64_t>(value.get<double>());
@@ -72,8 +72,8 @@ Finish finish_of(std::string_view reason) {
 bool read_usage(const json& answer, Usage& usage) {
   const json& counts = member(answer, "usage");
   if (!counts.is_object()) return false;
-  usage.tokens_in = count_of(member(counts, "prompt_tokens"));
-  usage.tokens_out = count_of(member(counts, "completion_tokens"));
+  usage.tokens_in = number_of(member(counts, "prompt_tokens"));
+  usage.tokens_out = number_of(member(counts, "completion_tokens"));
   return usage.total() != 0;
 }
 

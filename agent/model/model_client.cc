@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/model/sse.h"
+#include "base/text.h"
 
 namespace membrane::agent {
 
@@ -95,7 +96,7 @@ struct ModelClient::Attempt {
     bytes += piece.size();
     if (bytes > config.max_response_bytes)
       return fail(ErrorCode::kExhausted, "The model server's answer is longer than " +
-                                             std::to_string(config.max_response_bytes) + " bytes.");
+                                             count_of(config.max_response_bytes, "byte") + ".");
     if (kind == Kind::kUnknown) kind = kind_of(piece);
     if (kind != Kind::kStream) {
       body.append(piece);

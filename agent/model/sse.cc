@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text.h"
+
 namespace membrane::agent {
 
 namespace {
@@ -23,8 +25,8 @@ SseParser::SseParser(std::function<void(const SseEvent&)> on_event, SseLimits li
 
 Status SseParser::too_long(const char* what, size_t limit) {
   failed_ = true;
-  return fail(ErrorCode::kExhausted, std::string("The event stream has ") + what + " of more than " +
-                                         std::to_string(limit) + " bytes.");
+  return fail(ErrorCode::kExhausted,
+              std::string("The event stream has ") + what + " of more than " + count_of(limit, "byte") + ".");
 }
 
 Status SseParser::feed(std::string_view bytes) {

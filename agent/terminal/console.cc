@@ -4,6 +4,7 @@
 
 #include "agent/actions/computer_actions.h"
 #include "base/terminal.h"
+#include "base/text.h"
 
 namespace membrane::agent {
 
@@ -73,7 +74,7 @@ void Console::on_observation(std::string_view text) {
   out_ << printable(text.substr(0, end));
   if (end != 0) in_line_ = text[end - 1] != '\n';
   line_end();
-  if (end < text.size()) dim("… and " + std::to_string(text.size() - end) + " bytes more\n");
+  if (end < text.size()) dim("… and " + count_of(text.size() - end, "byte") + " more\n");
   out_ << std::flush;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/terminal.h"
+#include "base/text.h"
 
 namespace membrane::agent {
 namespace {
@@ -77,8 +78,8 @@ host::HostResult<std::string> ConsolePerson::ask(std::string_view question, uint
 }
 
 std::string egress_question_text(const host::EgressQuestion& question) {
-  std::string text = "\nThe program wants to send " + std::to_string(question.bytes) +
-                     " bytes: " + printable_line(question.function);
+  std::string text = "\nThe program wants to send " + count_of(question.bytes, "byte") + ": " +
+                     printable_line(question.function);
   if (!question.target.empty()) text += " of " + printable_line(question.target);
   text += "\n";
   tell(text, "It has read what is private", question.reads.private_reads);

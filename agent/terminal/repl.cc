@@ -6,6 +6,7 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
+#include "policy/quantity.h"
 
 namespace membrane::agent {
 
@@ -121,16 +122,23 @@ void Repl::help(char prefix) {
 
 void Repl::budget() {
   const policy::Budget& budget = loop_.budget();
+  const auto line = [this](std::string name, const std::string& text) {
+    std::ranges::replace(name, '_', ' ');
+    name.resize(14, ' ');
+    out_ << "  " << name << text << '\n';
+  };
+  const auto left_of = [](uint64_t amount, const std::string& text) {
+    return amount == policy::Budget::kUnlimited ? "unlimited" : text + " left";
+  };
+  out_ << "For the rest of this conversation, whatever the number of its tasks:\n";
   for (size_t i = 0; i < static_cast<size_t>(Resource::kCount); ++i) {
     const auto resource = static_cast<Resource>(i);
     const uint64_t left = budget.left(resource);
-    const std::string_view name = name_of(resource);
-    out_ << "  " << name << std::string(14 - name.size(), ' ')
-         << (left == policy::Budget::kUnlimited ? "unlimited" : std::to_string(left) + " left") << '\n';
+    line(std::string(name_of(resource)), left_of(left, policy::format_count(left)));
   }
-  const uint64_t wall = budget.wall_left_ms();
-  out_ << "  wall          "
-       << (wall == policy::Budget::kUnlimited ? "unlimited" : std::to_string(wall) + " ms left") << '\n';
+  const uint64_t task_ms = loop_.task_wall_ms(), left_ms = budget.wall_left_ms();
+  line("time", task_ms != 0 ? policy::format_duration(task_ms) + " for each task"
+                            : left_of(left_ms, policy::format_duration(left_ms)));
 }
 
 void Repl::save(const std::string& path) {

@@ -95,7 +95,9 @@ TEST_F(ReplTest, CommandsAnswer) {
   EXPECT_TRUE(has(out, "Nothing is granted.\n"));
   EXPECT_TRUE(has(out, "tokens        777 left"));
   EXPECT_TRUE(has(out, "fuel          unlimited"));
-  EXPECT_TRUE(has(out, "wall          unlimited"));
+  EXPECT_TRUE(has(out, "host calls    unlimited"));
+  EXPECT_TRUE(has(out, "time          unlimited"));
+  EXPECT_TRUE(has(out, "For the rest of this conversation"));
   EXPECT_TRUE(messages_.empty()) << "commands are no tasks";
 }
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text.h"
 #include "computers/network/client_hello.h"
 #include "computers/network/http_connection.h"
 #include "computers/network/tls_stream.h"
@@ -315,8 +316,8 @@ void Gateway::refused_for_many(const linux::NetworkMessage& message, const std::
   record.name = kConnect;
   record.arguments = text_of(host, message.port);
   const HostError error = {Errno::kBudget, "Sandboxes of this owner have " +
-                                               std::to_string(connections_bound_->most()) +
-                                               " connections open, which is the limit. Close idle ones."};
+                                               count_of(connections_bound_->most(), "connection") +
+                                               " open, which is the limit. Close idle ones."};
   note(std::move(record), &error);
 }
 

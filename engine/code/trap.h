@@ -13,17 +13,18 @@ namespace membrane::engine {
 // name is stable (reports carry it); text is the official suite's wording; hint is for the author.
 // Compiled code can end by those up to kHost (native/state.h).
 #define MEMBRANE_TRAPS(X)                                                                               \
-  X(kUnreachable, "unreachable", "unreachable", "The program reached an `unreachable` instruction.")    \
+  X(kUnreachable, "unreachable", "unreachable",                                                         \
+    "Find the branch, panic or failed assertion that leads to it.")                                     \
   X(kMemoryOutOfBounds, "memory_out_of_bounds", "out of bounds memory access",                          \
     "Check the address against memory.size, or grow the memory before.")                                \
   X(kTableOutOfBounds, "table_out_of_bounds", "out of bounds table access",                             \
     "Check the index against table.size.")                                                              \
   X(kUndefinedElement, "undefined_element", "undefined element",                                        \
-    "The index of call_indirect is outside its table.")                                                 \
+    "Check the index of call_indirect against table.size.")                                             \
   X(kUninitializedElement, "uninitialized_element", "uninitialized element",                            \
     "The table's element is null: fill it by an (elem …) segment.")                                     \
   X(kIndirectCallTypeMismatch, "indirect_call_type_mismatch", "indirect call type mismatch",            \
-    "The function in the table has another type than call_indirect declares.")                          \
+    "Call it by the type that the function in the table has.")                                          \
   X(kIntegerDivideByZero, "integer_divide_by_zero", "integer divide by zero",                           \
     "Test the divisor before dividing.")                                                                \
   X(kIntegerOverflow, "integer_overflow", "integer overflow",                                           \

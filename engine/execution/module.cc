@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/text.h"
 #include "engine/code/translate.h"
 #include "engine/instance/lone_functions.h"
 #include "engine/native/runtime.h"
@@ -19,7 +20,7 @@ constexpr uint32_t kMaxFrameSlots = 65535;
 Diagnostic frame_too_large(uint32_t index, const FunctionCode& code) {
   Diagnostic d;
   d.code = DiagnosticCode::kImplementationLimit;
-  d.message = "a frame of the function needs " + std::to_string(code.frame_slots) + " slots";
+  d.message = "a frame of the function needs " + count_of(code.frame_slots, "slot");
   d.expected = "at most " + std::to_string(kMaxFrameSlots);
   d.function = "#" + std::to_string(index);
   return d;

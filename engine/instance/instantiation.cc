@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/inline_vector.h"
+#include "base/text.h"
 #include "engine/instance/machine.h"
 #include "wasm/body.h"
 
@@ -134,8 +135,8 @@ struct Instantiation::Steps {
       Table* const made = store.add_table(table.type, allowance, start.has_tables);
       if (made == nullptr)
         return std::unexpected(link_error(LinkError::Kind::kLimit,
-                                          "a table of " + std::to_string(table.type.limits.min) +
-                                              " elements brings the module's tables beyond the limit of " +
+                                          "a table of " + count_of(table.type.limits.min, "element") +
+                                              " brings the module's tables beyond the limit of " +
                                               std::to_string(limits.table_elements),
                                           "Declare a smaller table, or raise the table limit."));
       made->defined = instance.module_->runtime_type(table.type.element).defined;

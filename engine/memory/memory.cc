@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/text.h"
+
 namespace membrane::engine {
 namespace {
 
@@ -45,13 +47,13 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
   const uint64_t pages = std::max(start.pages, type.limits.min);
   if (pages > most)
     return fail(ErrorCode::kExhausted,
-                "the program's memory starts with " + std::to_string(pages) +
-                    " pages of 64 KiB, and the limit is " + std::to_string(most),
+                "the program's memory starts with " + count_of(pages, "page") +
+                    " of 64 KiB, and the limit is " + std::to_string(most),
                 "Declare a smaller memory, or raise the memory limit.");
   if (!take_from_ceiling(pages * wasm::kPageBytes))
     return fail(ErrorCode::kExhausted,
                 "the memories of all programs in this process are at their ceiling of " +
-                    std::to_string(ceiling_bytes.load(std::memory_order_relaxed)) + " bytes",
+                    count_of(ceiling_bytes.load(std::memory_order_relaxed), "byte"),
                 "Wait until another program has ended, or raise the ceiling of the process.");
   memory->pages_ = static_cast<uint32_t>(pages);  // from here on they are given back
   memory->image_ = std::move(start.image);

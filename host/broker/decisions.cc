@@ -1,5 +1,6 @@
 #include "host/broker/decisions.h"
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace membrane::host {
@@ -58,7 +59,7 @@ HostResult<void> check_key(const policy::KvGrant& grant, std::string_view key) {
   if (key.empty()) return refuse(Errno::kInvalid, "a key must not be empty");
   if (!is_utf8(key)) return refuse(Errno::kInvalid, "a key must be UTF-8");
   if (key.size() > grant.max_key_bytes)
-    return refuse(Errno::kQuota, "the key has " + std::to_string(key.size()) + " bytes; the limit is " +
+    return refuse(Errno::kQuota, "the key has " + count_of(key.size(), "byte") + "; the limit is " +
                                      std::to_string(grant.max_key_bytes));
   if (!key.starts_with(grant.prefix))
     return refuse(Errno::kAccess, "keys must start with '" + grant.prefix + "'", "kv.prefix = \"\"");

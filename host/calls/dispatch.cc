@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/freed_memory.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace membrane::host {
@@ -51,8 +52,8 @@ std::string bounded_reason(std::string text) { return bounded(std::move(text), k
 HostResult<void> Call::check_size(uint64_t bytes) const {
   const uint64_t most = std::min(kMaxResultBytes, guest.host_memory().left_for_call() / 2);
   if (bytes <= most) return {};
-  return refuse(Errno::kNoMemory, "the result would have " + std::to_string(bytes) +
-                                      " bytes; there is room for " + std::to_string(most));
+  return refuse(Errno::kNoMemory, "the result would have " + count_of(bytes, "byte") +
+                                      "; there is room for " + std::to_string(most));
 }
 
 HostResult<Value> Call::copy_of(std::string_view text) const {

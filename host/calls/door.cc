@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "base/freed_memory.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "host/calls/registry.h"
 #include "host/capabilities/read_json.h"
@@ -146,7 +147,7 @@ HostResult<Arguments> arguments_of(const FunctionSpec& function, json& values,
   if (!values.is_array()) return refuse(Errno::kInvalid, "the arguments are not an array");
   if (values.size() != function.params.size())
     return refuse(Errno::kInvalid, signature_of(function) + " takes " +
-                                       std::to_string(function.params.size()) + " arguments, not " +
+                                       count_of(function.params.size(), "argument") + ", not " +
                                        std::to_string(values.size()));
   Arguments arguments;
   for (size_t i = 0; i < function.params.size(); ++i) {
@@ -245,7 +246,7 @@ std::string Door::answer_of(Value value) {
     const uint64_t left = guest_.host_memory().left_for_call();
     if (size > guest_.host_memory().left_to_keep() || kPrintGrowth * size + text->size() > left)
       return error_answer(HostError{
-          Errno::kNoMemory, "the answer of " + std::to_string(text->size()) + " bytes has no room", {}});
+          Errno::kNoMemory, "the answer of " + count_of(text->size(), "byte") + " has no room", {}});
   }
   const json whole{{"value", json_of(std::move(value))}};
   return json_text(whole);

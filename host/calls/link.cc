@@ -19,8 +19,29 @@ std::string text_of(const wasm::FuncType& type) {
   return text + ")";
 }
 
-// The function that was probably meant: the same name elsewhere, or a similar one.
+// Names that other libraries have for what a function here does.
+struct Synonym {
+  std::string_view name, ours;
+};
+constexpr Synonym kSynonyms[] = {
+    {"put", "set"},       {"store", "set"},     {"save", "set"},     {"insert", "set"},
+    {"load", "get"},      {"fetch", "get"},     {"lookup", "get"},   {"del", "delete"},
+    {"remove", "delete"}, {"erase", "delete"},  {"has", "exists"},   {"contains", "exists"},
+    {"list", "keys"},     {"unlink", "remove"}, {"rm", "remove"},    {"delete", "remove"},
+    {"readdir", "list"},  {"ls", "list"},       {"select", "query"}, {"execute", "query"},
+    {"exec", "query"},    {"puts", "print"},    {"printf", "print"},
+};
+
+const FunctionSpec* synonym_of(const wasm::Import& import) {
+  for (const Synonym& each : kSynonyms)
+    if (each.name == import.name)
+      if (const FunctionSpec* const found = find_function(import.module, each.ours)) return found;
+  return nullptr;
+}
+
+// The function that was probably meant: one that does the same, one of the same name elsewhere, or a similar one.
 const FunctionSpec* nearest_function(const wasm::Import& import) {
+  if (const FunctionSpec* const meant = synonym_of(import)) return meant;
   const FunctionSpec* same_name = nullptr;
   std::vector<std::string> names;
   std::vector<const FunctionSpec*> functions;

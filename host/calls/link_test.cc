@@ -36,6 +36,20 @@ TEST(Link, AMisspelledNameGetsASuggestion) {
   EXPECT_NE(hint_of(linkage.error()[0]).find("(import \"http\" \"get\""), std::string_view::npos);
 }
 
+TEST(Link, ANameThatOtherLibrariesHaveSuggestsWhatDoesTheSame) {
+  for (const auto& [module, name, meant] : {std::tuple{"kv", "put", "kv.set"},
+                                            {"kv", "remove", "kv.delete"},
+                                            {"kv", "list", "kv.keys"},
+                                            {"sql", "execute", "sql.query"},
+                                            {"io", "puts", "io.print"},
+                                            {"kv", "gett", "kv.get"}}) {
+    const auto linkage = link_imports(module_with(module, name, {}));
+    ASSERT_FALSE(linkage);
+    EXPECT_EQ(linkage.error()[0].expected, meant) << name;
+    EXPECT_TRUE(hint_of(linkage.error()[0]).starts_with("did you mean " + std::string(meant) + "?"));
+  }
+}
+
 TEST(Link, ANameInAnotherModuleIsFoundThere) {
   const auto linkage = link_imports(module_with("environment", "print_i32", {}));
   ASSERT_FALSE(linkage);

@@ -129,13 +129,13 @@ void append_rules(std::string& page) {
       "address of a literal, and `(call $f! …)` traps when the errno is not 0, and leaves the other "
       "result.\n\n"
       "| errno | number | meaning |\n| --- | --- | --- |\n";
-#define ERRNO(id, name, number, sentence) \
-  page.append("| ")                       \
-      .append(name)                       \
-      .append(" | ")                      \
-      .append(std::to_string(number))     \
-      .append(" | ")                      \
-      .append(sentence)                   \
+#define ERRNO(id, name, number, sentence, remedy) \
+  page.append("| ")                               \
+      .append(name)                               \
+      .append(" | ")                              \
+      .append(std::to_string(number))             \
+      .append(" | ")                              \
+      .append(sentence)                           \
       .append(" |\n");
 #include "host/guest/errnos.def"
 #undef ERRNO
@@ -286,7 +286,7 @@ std::string capabilities_prompt(std::span<const std::string_view> left_out) {
     append_lines(prompt, capability, {});
   }
   prompt += "\nerrno:";
-#define ERRNO(id, name, number, sentence)                                     \
+#define ERRNO(id, name, number, sentence, remedy)                             \
   prompt.append(" ").append(std::to_string(number)).append("=").append(name);
 #include "host/guest/errnos.def"
 #undef ERRNO

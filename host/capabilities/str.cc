@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/search.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "host/capabilities/all.h"
 #include "host/capabilities/call.h"
@@ -231,7 +232,7 @@ HostResult<Value> field(Call& call) {
 HostResult<Value> split(Call& call) {
   const int64_t count = count_pieces(call.text(0), call.text(1));
   if (count > kMaxItems)
-    return refuse(Errno::kNoMemory, "the text has " + std::to_string(count) + " fields; an array takes " +
+    return refuse(Errno::kNoMemory, "the text has " + count_of(count, "field") + "; an array takes " +
                                         std::to_string(kMaxItems));
   constexpr uint64_t kPunctuation = 3;  // per field
   const uint64_t size = json_text_bytes(call.text(0)) + kPunctuation * static_cast<uint64_t>(count);

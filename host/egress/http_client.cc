@@ -12,6 +12,7 @@
 
 #include "base/curl.h"
 #include "base/environment.h"
+#include "base/text.h"
 
 namespace membrane::host {
 namespace {
@@ -143,8 +144,8 @@ size_t on_body(char* data, size_t size, size_t count, void* user) {
   progress.body_begun = true;
   if (bytes > progress.exchange.max_response_bytes - progress.body_bytes) {
     progress.stop(Errno::kTooBig, "The server's answer is larger than the grant's " +
-                                      std::to_string(progress.exchange.max_response_bytes) +
-                                      " bytes (max_response, after decompression).");
+                                      count_of(progress.exchange.max_response_bytes, "byte") +
+                                      " (max_response, after decompression).");
     return 0;
   }
   if (!progress.exchange.take_piece && !take_room(progress.exchange.room, bytes)) {

@@ -93,7 +93,7 @@ uint64_t size_of(const Hop& hop) {
 HostResult<void> check_size(const Hop& hop, const policy::HttpGrant& grant) {
   if (size_of(hop) > grant.max_request_bytes)
     return refuse(Errno::kTooBig, "The request is larger than the grant's " +
-                                      std::to_string(grant.max_request_bytes) + " bytes (max_request).");
+                                      count_of(grant.max_request_bytes, "byte") + " (max_request).");
   return {};
 }
 
@@ -454,8 +454,8 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
     if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0 || !may_follow)
       return finish(hop, std::move(*raw), lane);
     if (redirects++ == most_redirects)
-      return refuse(Errno::kQuota, "The server redirects more than " + std::to_string(most_redirects) +
-                                       " times (max_redirects).");
+      return refuse(Errno::kQuota, "The server redirects more than " + count_of(most_redirects, "time") +
+                                       " (max_redirects).");
     auto target = policy::parse_url(*location, hop.url);
     if (!target)
       return refuse(Errno::kProtocol,

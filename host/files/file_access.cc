@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "host/broker/guest_path.h"
 #include "host/files/links.h"
@@ -65,7 +66,7 @@ HostResult<std::string> read_all(const Fd& fd, uint64_t expected, uint64_t most,
     out.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (out.size() > most)
       return refuse(Errno::kTooBig,
-                    text + " is larger than the grant's " + std::to_string(most) + " bytes (max_file).");
+                    text + " is larger than the grant's " + count_of(most, "byte") + " (max_file).");
     if (got == 0) return out;
   }
 }
@@ -137,9 +138,8 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path, uint
       if (static_cast<uint64_t>(info->st_size) > budget_.left(Resource::kBytesIn))
         return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesIn)));
       if (static_cast<uint64_t>(info->st_size) > most_bytes)
-        return refuse(Errno::kNoMemory,
-                      target->text + " has " + std::to_string(info->st_size) +
-                          " bytes, and the sandbox has no room for them. Read it in parts.");
+        return refuse(Errno::kNoMemory, target->text + " has " + count_of(info->st_size, "byte") +
+                                            ", and the sandbox has no room for them. Read it in parts.");
       auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size),
                             std::min(most_bytes, target->root.grant.max_file_bytes), target->text, run_);
       if (bytes && !budget_.take(Resource::kBytesIn, bytes->size()))
@@ -185,8 +185,8 @@ HostResult<void> FileAccess::Impl::list_host(const Target& target, size_t most_e
       break;
     }
     if (++seen > most_entries) {
-      result = refuse(Errno::kTooBig,
-                      target.text + " has more than " + std::to_string(most_entries) + " entries.");
+      result =
+          refuse(Errno::kTooBig, target.text + " has more than " + count_of(most_entries, "entry") + ".");
       break;
     }
     if (!is_utf8(name)) continue;
@@ -302,8 +302,7 @@ HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes
   const auto size = static_cast<uint64_t>(info->st_size);
   if (size > target.root.grant.max_file_bytes || bytes.size() > target.root.grant.max_file_bytes - size)
     return refuse(Errno::kTooBig, target.text + " would be larger than the grant's " +
-                                      std::to_string(target.root.grant.max_file_bytes) +
-                                      " bytes (max_file).");
+                                      count_of(target.root.grant.max_file_bytes, "byte") + " (max_file).");
   if (auto dropped = drop_privileges(*fd, target.text); !dropped) return dropped;
   if (write_all(*fd, bytes)) return {};
   const HostError error = errno_of(target.text);
@@ -330,10 +329,10 @@ HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::strin
   const FsGrant& grant = target->root.grant;
   if (bytes.size() > grant.max_file_bytes)
     return refuse(Errno::kTooBig, target->text + " would be larger than the grant's " +
-                                      std::to_string(grant.max_file_bytes) + " bytes (max_file).");
+                                      count_of(grant.max_file_bytes, "byte") + " (max_file).");
   if (bytes.size() > grant.max_total_bytes - target->root.written_bytes)
     return refuse(Errno::kQuota, "The run would write more than the grant's " +
-                                     std::to_string(grant.max_total_bytes) + " bytes in " + grant.guest +
+                                     count_of(grant.max_total_bytes, "byte") + " in " + grant.guest +
                                      " (max_total).");
   if (!budget_.take(Resource::kBytesOut, bytes.size()))
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/text.h"
 #include "base/write_at.h"
 #include "host/files/links.h"
 #include "host/files/permissions.h"
@@ -45,8 +46,8 @@ std::unexpected<HostError> failed(const std::string& text) {
 
 HostError too_large(const Root& root, const std::string& text) {
   return {Errno::kTooBig,
-          text + " is, or would be, larger than the grant's " + std::to_string(root.grant.max_file_bytes) +
-              " bytes (max_file).",
+          text + " is, or would be, larger than the grant's " + count_of(root.grant.max_file_bytes, "byte") +
+              " (max_file).",
           {}};
 }
 
@@ -183,7 +184,7 @@ HostResult<void> FileHandles::write(FileHandle file, uint64_t offset, std::strin
   if (offset > most || bytes.size() > most - offset) return std::unexpected(too_large(root, (*open)->text));
   if (bytes.size() > root.grant.max_total_bytes - root.written_bytes)
     return refuse(Errno::kQuota, "The run would write more than the grant's " +
-                                     std::to_string(root.grant.max_total_bytes) + " bytes in " +
+                                     count_of(root.grant.max_total_bytes, "byte") + " in " +
                                      root.grant.guest + " (max_total).");
   if (!budget_.take(Resource::kBytesOut, bytes.size()))
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));

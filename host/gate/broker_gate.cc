@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/sha256.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "host/gate/recorded_calls.h"
 
@@ -421,8 +422,7 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
   const auto leave = [&](const std::string& how) {
     return diverge("call " + std::to_string(next_ + 1) + " is " + request.text() + ", and " + how);
   };
-  if (next_ == replay_->size())
-    return leave("the journal has ended, after " + std::to_string(next_) + " calls");
+  if (next_ == replay_->size()) return leave("the journal has ended, after " + count_of(next_, "call"));
   const JournalEntry* const found = replay_->entry(next_);
   if (found == nullptr) return leave("the journal cannot be read any more");
   const JournalEntry& entry = *found;

@@ -11,14 +11,15 @@
 namespace membrane::host {
 
 enum class Errno : int32_t {
-#define ERRNO(id, name, number, sentence) id = number,
+#define ERRNO(id, name, number, sentence, remedy) id = number,
 #include "host/guest/errnos.def"
 #undef ERRNO
 };
 
 std::string_view name_of(Errno code);  // "EACCES"; "EUNKNOWN" for an unknown number
 std::optional<Errno> errno_named(std::string_view name);
-std::string_view describe(Errno code);  // the sentence
+std::string_view describe(Errno code);   // the sentence
+std::string_view remedy_of(Errno code);  // what to do; may be ""
 
 // Why a call failed. The program gets the number; the report gets the text.
 struct HostError {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace membrane::host {
 namespace {
 
@@ -16,14 +18,14 @@ HostResult<std::string_view> Guest::read_string(uint32_t pointer) {
   // In 64 bits, so that no sum wraps around.
   if (uint64_t{pointer} + kLengthBytes > bytes.size())
     return refuse(Errno::kFault, "the pointer " + std::to_string(pointer) + " lies outside the memory of " +
-                                     std::to_string(bytes.size()) + " bytes");
+                                     count_of(bytes.size(), "byte"));
   const uint8_t* at = bytes.data() + pointer;
   const uint32_t length = at[0] | at[1] << 8 | at[2] << 16 | static_cast<uint32_t>(at[3]) << 24;
   if (uint64_t{pointer} + kLengthBytes + length > bytes.size())
     return refuse(Errno::kFault, "the string at " + std::to_string(pointer) + " has the length " +
                                      std::to_string(length) + " and would end outside the memory of " +
-                                     std::to_string(bytes.size()) +
-                                     " bytes; a string is its length as a u32, then its bytes");
+                                     count_of(bytes.size(), "byte") +
+                                     "; a string is its length as a u32, then its bytes");
   return std::string_view(reinterpret_cast<const char*>(at + kLengthBytes), length);
 }
 
@@ -49,7 +51,7 @@ HostResult<uint32_t> BumpHeap::allocate(Space& space, uint64_t bytes) {
   if (next_ > kAddressSpaceBytes || bytes > kAddressSpaceBytes - next_ ||
       (next_ + bytes > space.size_bytes() && !space.grow_to(next_ + bytes)))
     return refuse(Errno::kNoMemory,
-                  "the program's memory has no room for a result of " + std::to_string(bytes) + " bytes");
+                  "the program's memory has no room for a result of " + count_of(bytes, "byte"));
   const auto address = static_cast<uint32_t>(next_);
   next_ = align(next_ + std::max<uint64_t>(bytes, 1));
   return address;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/sqlite.h"
+#include "base/text.h"
 #include "host/broker/decisions.h"
 #include "host/sql/read_only_file.h"
 #include "host/sql/sqlite_wait.h"
@@ -170,7 +171,7 @@ HostResult<void> KvStore::Impl::set(std::string_view key, std::string_view value
   MEMBRANE_TRY(check_writable());
   MEMBRANE_TRY(check_key(key));
   if (value.size() > grant_.max_value_bytes)
-    return refuse(Errno::kQuota, "the value has " + std::to_string(value.size()) + " bytes; the limit is " +
+    return refuse(Errno::kQuota, "the value has " + count_of(value.size(), "byte") + "; the limit is " +
                                      std::to_string(grant_.max_value_bytes));
   return transaction([&]() -> HostResult<void> {
     MEMBRANE_TRY(write(key, value));
@@ -194,10 +195,10 @@ HostResult<void> KvStore::Impl::check_quota() {
   MEMBRANE_ASSIGN(const int64_t bytes, integer("SELECT bytes FROM usage"));
   if (static_cast<uint64_t>(keys) > grant_.max_keys)
     return refuse(Errno::kQuota,
-                  "the key-value store holds " + std::to_string(grant_.max_keys) + " keys, its limit");
+                  "the key-value store holds " + count_of(grant_.max_keys, "key") + ", its limit");
   if (static_cast<uint64_t>(bytes) > grant_.max_total_bytes)
-    return refuse(Errno::kQuota, "the key-value store would hold " + std::to_string(bytes) +
-                                     " bytes; the limit is " + std::to_string(grant_.max_total_bytes));
+    return refuse(Errno::kQuota, "the key-value store would hold " + count_of(bytes, "byte") +
+                                     "; the limit is " + std::to_string(grant_.max_total_bytes));
   return {};
 }
 

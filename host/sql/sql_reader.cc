@@ -12,6 +12,7 @@
 #include "base/diagnostic.h"
 #include "base/search.h"
 #include "base/sqlite.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "host/capabilities/read_json.h"
 #include "host/limits/watchdog.h"
@@ -593,7 +594,7 @@ HostResult<void> SqlReader::Impl::bind(sqlite::Statement& statement, std::string
   if (!values.is_array()) return refuse(Errno::kInvalid, "the parameters are not a JSON array");
   const int wanted = api_.bind_parameter_count(statement.handle());
   if (values.size() != static_cast<size_t>(wanted))
-    return refuse(Errno::kInvalid, "the statement has " + std::to_string(wanted) + " parameters, " +
+    return refuse(Errno::kInvalid, "the statement has " + count_of(wanted, "parameter") + ", " +
                                        std::to_string(values.size()) + " were given");
   for (int i = 1; i <= wanted; ++i) {
     const json& value = values[static_cast<size_t>(i - 1)];
@@ -626,8 +627,8 @@ HostResult<std::string> SqlReader::Impl::collect(sqlite::Statement& statement) {
     if (code == SQLITE_DONE) break;
     if (code != SQLITE_ROW) return failure(code);
     if (count == grant_.max_rows)
-      return refuse(Errno::kTooBig, "the query returns more than " + std::to_string(grant_.max_rows) +
-                                        " rows, the limit; add LIMIT, WHERE or an aggregate");
+      return refuse(Errno::kTooBig, "the query returns more than " + count_of(grant_.max_rows, "row") +
+                                        ", the limit; add LIMIT, WHERE or an aggregate");
     if (count != 0) rows += ',';
     MEMBRANE_TRY(append_row(rows, statement, keys));
   }
@@ -646,8 +647,9 @@ HostResult<void> SqlReader::Impl::append_row(std::string& rows, const sqlite::St
     if (rows.size() + bytes < grant_.max_result_bytes)
       rows += value_at(statement.handle(), static_cast<int>(column));
     if (rows.size() + bytes >= grant_.max_result_bytes)
-      return refuse(Errno::kTooBig, "the query returns more than " + std::to_string(grant_.max_result_bytes) +
-                                        " bytes, the limit; select fewer columns or rows");
+      return refuse(Errno::kTooBig, "the query returns more than " +
+                                        count_of(grant_.max_result_bytes, "byte") +
+                                        ", the limit; select fewer columns or rows");
   }
   rows += '}';
   return {};
@@ -726,8 +728,8 @@ std::unexpected<HostError> SqlReader::Impl::failure(int code) {
   const bool is_stopped = (code & 0xFF) == SQLITE_INTERRUPT || (code & 0xFF) == SQLITE_NOMEM;
   if (is_stopped && is_over()) return refuse(Errno::kTimedOut, "the query ran longer than its time limit");
   if (is_stopped && account_->refused)
-    return refuse(Errno::kTooBig, "the query needs more than " + std::to_string(most_memory_bytes_) +
-                                      " bytes of memory; a value or a sort is too large");
+    return refuse(Errno::kTooBig, "the query needs more than " + count_of(most_memory_bytes_, "byte") +
+                                      " of memory; a value or a sort is too large");
   switch (code & 0xFF) {
     case SQLITE_AUTH:
     case SQLITE_INTERRUPT:

@@ -46,7 +46,7 @@ const char* membrane_error_message(const membrane_error* error);
 const char* membrane_error_hint(const membrane_error* error);     /* may be "" */
 uint32_t membrane_error_line(const membrane_error* error);        /* from 1; 0: unknown */
 uint32_t membrane_error_column(const membrane_error* error);      /* in bytes, from 1; 0: unknown */
-uint32_t membrane_error_offset(const membrane_error* error);      /* into the binary; 0: unknown */
+uint32_t membrane_error_offset(const membrane_error* error);      /* into the text or binary; 0: unknown */
 const char* membrane_error_function(const membrane_error* error); /* "$name" or "#index"; may be "" */
 void membrane_error_free(membrane_error* error);
 

@@ -49,7 +49,7 @@ struct Failure {
   // A place in the program; members are empty or 0 where unknown.
   struct Place {
     std::string function;  // "$name", else "#8 (export \"run\")", else "#8"
-    uint32_t offset = 0;   // bytes into the binary
+    uint32_t offset = 0;   // bytes into the text or the binary
     uint32_t line = 0;     // of the text, from 1
     uint32_t column = 0;   // in bytes, from 1
   };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "lang/wat/code_walker.h"
 #include "wasm/text/numbers.h"
 
@@ -16,10 +17,6 @@ std::string types_text(std::string_view keyword, Types types) {
   std::string text = "(" + std::string(keyword);
   for (const ValType type : types) text += " " + std::string(wasm::name_of(type));
   return text + ") ";
-}
-
-std::string plural(size_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 std::string_view without_bang(std::string_view id) {
@@ -222,9 +219,9 @@ void CodeWalker::check_arguments(const Callee& callee, Node name, Node n, Node c
   const std::string taker =
       is_form ? "(" + std::string(tree_.word(name)) + " …)" : "$" + std::string(callee.name);
   Diagnostic& d = report(DiagnosticCode::kArgumentCount, name,
-                         taker + " takes " + plural(wanted, "argument") + ", and " + std::to_string(given) +
+                         taker + " takes " + count_of(wanted, "argument") + ", and " + std::to_string(given) +
                              (given == 1 ? " is" : " are") + " given");
-  d.found = plural(given, "value");
+  d.found = count_of(given, "value");
   d.expected = callee.host->usage;
   if (given > wanted) d.hint = errno_hint(guilty);
 }

@@ -262,7 +262,7 @@ const Case kCases[] = {
     {kStringPlacement,
      "(import \"a\" \"base\" (global $b i32))\n‹(data› (global.get $b) \"x\") (func (drop (string \"s\")))",
      "not constant", "(data (i32.const 1024) …)", "constant offsets", ""},
-    {kStringPlacement, "(memory ‹0› 0) (func (drop (string \"s\")))", "0 pages at most", "1 pages",
+    {kStringPlacement, "(memory ‹0› 0) (func (drop (string \"s\")))", "0 pages at most", "1 page",
      "leave the memory out", "(func (drop (string \"s\")))"},
     {kUnfoldedForm, "(func ‹set› $x 1)", "set", "(set …)", "Write (set …)", "(func (set $x 1))"},
     {kUnknownCapability, "(func (drop (call ‹$http.gett!› \"http://a/\")))", "$http.gett!", "$http.get!",

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "lang/wat/code_walker.h"
 
@@ -44,7 +45,7 @@ bool CodeWalker::check_one_value(Node n, std::string_view taker) {
   Diagnostic& d = report(DiagnosticCode::kNotOneValue, n,
                          std::string(taker) + " takes one value, and this leaves " +
                              (values.count == 0 ? "none" : std::to_string(values.count)));
-  d.found = std::to_string(values.count) + " values";
+  d.found = count_of(values.count, "value");
   d.expected = "one value";
   d.hint = errno_hint(n);
   return false;
@@ -94,9 +95,7 @@ void CodeWalker::char_form(Node form) {
     for (size_t i = 1; i < bytes.size(); ++i) code = code << 6 | (byte(i) & 0x3F);
   } else {
     Diagnostic& d = report(DiagnosticCode::kBadCharForm, form, "(char …) takes one character");
-    d.found = !is_text        ? "no text"
-              : bytes.empty() ? "an empty text"
-                              : std::to_string(bytes.size()) + " bytes";
+    d.found = !is_text ? "no text" : bytes.empty() ? "an empty text" : count_of(bytes.size(), "byte");
     d.expected = "one character in quotes";
     return;
   }

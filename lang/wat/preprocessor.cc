@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "lang/wat/code_walker.h"
 
 namespace membrane::lang {
@@ -126,8 +127,8 @@ void Expander::check_strings() {
     const Tree::Node at = environment_.memory_min != 0 ? environment_.memory_min : environment_.fields_begin;
     Diagnostic& d = walker_.report(DiagnosticCode::kStringPlacement, at,
                                    "the memory is too small for the string literals");
-    d.found = std::to_string(*max) + " pages at most";
-    d.expected = std::to_string(memory_pages_) + " pages";
+    d.found = count_of(*max, "page") + " at most";
+    d.expected = count_of(memory_pages_, "page");
     d.hint = "Write (memory " + std::to_string(memory_pages_) + "), or leave the memory out: it is added.";
   }
 }

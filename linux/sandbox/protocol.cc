@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace membrane::linux {
 namespace {
 
@@ -77,7 +79,7 @@ Result<std::optional<Frame>> FrameReader::next() {
 Status FrameSocket::send(FrameKind kind, uint64_t number, std::string_view bytes,
                          std::span<const int> files) {
   if (bytes.size() > kMostFrameBytes || files.size() > kMostFrameFiles)
-    return fail(ErrorCode::kTooLong, "a message of " + std::to_string(bytes.size()) + " bytes is too long");
+    return fail(ErrorCode::kTooLong, "a message of " + count_of(bytes.size(), "byte") + " is too long");
   Header header = {.bytes = static_cast<uint32_t>(bytes.size()),
                    .kind = static_cast<uint16_t>(kind),
                    .files = static_cast<uint16_t>(files.size()),

@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/json_grammar.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "host/journal/journal.h"
 #include "policy/quantity.h"
 #include "sandbox/receipts/receipt_content.h"
@@ -234,7 +235,7 @@ const ReceiptItem* Receipt::find(std::string_view name) const {
 
 Result<Receipt> Receipt::parse(std::string_view text) {
   if (text.size() > kMaxReceiptBytes)
-    return fail(ErrorCode::kTooLong, "the receipt has " + std::to_string(text.size()) + " bytes");
+    return fail(ErrorCode::kTooLong, "the receipt has " + count_of(text.size(), "byte"));
   Receipt receipt;
   std::string_view left = text;
   enum class Next : uint8_t { kHeader, kHead, kItem, kSignature, kNothing } next = Next::kHeader;
@@ -300,7 +301,7 @@ Status verify(const Receipt& receipt, const KeyRing& keys) {
 
 Result<PrivatePart> PrivatePart::parse(std::string text, const Receipt& receipt) {
   if (text.size() > kMaxPrivateBytes)
-    return fail(ErrorCode::kTooLong, "the private part has " + std::to_string(text.size()) + " bytes");
+    return fail(ErrorCode::kTooLong, "the private part has " + count_of(text.size(), "byte"));
   PrivatePart part;
   part.text_ = std::move(text);
   std::string_view left = part.text_;
@@ -391,10 +392,10 @@ void ReceiptSheet::append(const ReceiptSheet& other) {
 Result<SealedReceipt> seal(const ReceiptHead& head, const ReceiptSheet& sheet, const ReceiptEnd& end,
                            const ReceiptKey& key) {
   if (sheet.items().size() > kMaxReceiptBytes / 2 || sheet.lines().size() > kMaxPrivateBytes / 2)
-    return fail(ErrorCode::kExhausted,
-                "a receipt has no room for what the run was given and did: " + std::to_string(sheet.bytes()) +
-                    " bytes",
-                "Seal shorter runs: lower limits.host_calls and limits.bytes_in.");
+    return fail(
+        ErrorCode::kExhausted,
+        "a receipt has no room for what the run was given and did: " + count_of(sheet.bytes(), "byte"),
+        "Seal shorter runs: lower limits.host_calls and limits.bytes_in.");
   SealedReceipt sealed;
   sealed.text.append(kHeader).append("\n").append(text_of(head)).append("\n");
   sealed.text += sheet.items();

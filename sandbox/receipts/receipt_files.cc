@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/private_file.h"
+#include "base/text.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -31,7 +32,7 @@ Result<std::string> read_file(const std::string& path, uint64_t most_bytes) {
     return fail(access(path.c_str(), F_OK) != 0 ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
                 "cannot read " + path + ": " + std::strerror(errno));
   if (file.bytes() > most_bytes)
-    return fail(ErrorCode::kTooLong, path + " has more than " + std::to_string(most_bytes) + " bytes");
+    return fail(ErrorCode::kTooLong, path + " has more than " + count_of(most_bytes, "byte"));
   std::string text(file.bytes(), '\0');
   for (size_t done = 0; done < text.size();) {
     const ssize_t got =

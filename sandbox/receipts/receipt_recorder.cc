@@ -5,6 +5,7 @@
 #include "base/ed25519.h"
 #include "base/hex.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "engine/code/fuel.h"
 #include "sandbox/run/report_building.h"
 
@@ -35,9 +36,8 @@ void ReceiptRecorder::listen(std::function<InputPiece(std::chrono::milliseconds)
     InputPiece piece = read(patience);
     input_bytes_ += piece.bytes.size();
     if (input_bytes_ > kMostInputBytes || held_bytes() > most_bytes_)
-      failed_ =
-          fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
-                                          std::to_string(std::min(kMostInputBytes, most_bytes_)) + " bytes");
+      failed_ = fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
+                                                count_of(std::min(kMostInputBytes, most_bytes_), "byte"));
     else if (!piece.bytes.empty()) input_.push_back(piece.bytes);
     return piece;
   };
@@ -130,8 +130,8 @@ Status ReceiptRecorder::has_room_for(uint64_t bytes) const {
   const uint64_t most = std::min(kMostActBytes, most_bytes_), held = std::max(act_bytes_, held_bytes());
   if (held <= most && bytes <= most - held) return {};
   return fail(ErrorCode::kExhausted,
-              "the next receipt has no room for more: it keeps at most " + std::to_string(most) +
-                  " bytes of what is put into a session before a turn",
+              "the next receipt has no room for more: it keeps at most " + count_of(most, "byte") +
+                  " of what is put into a session before a turn",
               "Run something in the session: that seals what has been put so far.");
 }
 

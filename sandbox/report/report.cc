@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "engine/code/fuel.h"
 
@@ -327,8 +328,8 @@ std::string call_text(const AlikeCalls& calls) {
     out += " " + std::string(arguments);
   if (calls.count > 1) out += " to " + std::string(shown_arguments(calls.last->arguments));
   out += call.error.empty() ? " -> OK" : " -> " + call.error;
-  if (calls.bytes_in != 0) out += ", " + std::to_string(calls.bytes_in) + " bytes in";
-  if (calls.bytes_out != 0) out += ", " + std::to_string(calls.bytes_out) + " bytes out";
+  if (calls.bytes_in != 0) out += ", " + count_of(calls.bytes_in, "byte") + " in";
+  if (calls.bytes_out != 0) out += ", " + count_of(calls.bytes_out, "byte") + " out";
   if (!call.reason.empty()) out += ": " + call.reason;
   if (!call.grant.empty()) out += " (would be granted by " + call.grant + ")";
   return on_one_line(out);
@@ -387,9 +388,9 @@ std::string others_text(const RichValue& value, std::string_view name) {
   for (const MimePart& part : value) {
     if (has_text && !part.type.starts_with("image/")) continue;
     if (++shown > kMost || part.type.size() > kMostTypeBytes) ++left_out;
-    else out += on_one_line(part.type) + ", " + std::to_string(size_of(part)) + " bytes, ";
+    else out += on_one_line(part.type) + ", " + count_of(size_of(part), "byte") + ", ";
   }
-  if (left_out != 0) out += std::to_string(left_out) + " more forms, ";
+  if (left_out != 0) out += count_of(left_out, "more form") + ", ";
   return out.empty() ? out : "[" + out + std::string(name) + " of the report]\n";
 }
 
@@ -412,7 +413,7 @@ std::string list_text(const char* what, const std::vector<T>& all, std::string (
 
 std::string files_text(const std::vector<ReportFile>& files) {
   return list_text<ReportFile>("files: ", files, [](const ReportFile& file) {
-    return on_one_line(file.path) + " (" + std::to_string(file.size_bytes) + " bytes)";
+    return on_one_line(file.path) + " (" + count_of(file.size_bytes, "byte") + ")";
   });
 }
 
@@ -462,12 +463,15 @@ std::string limits_text(const std::vector<LimitReached>& limits) {
   return out.empty() ? out : out + "\n";
 }
 
+std::string cut_text(uint64_t bytes) {
+  return count_of(bytes, "byte") + " of output " + (bytes == 1 ? "was" : "were") + " cut";
+}
+
 std::string account_text(const Report& report) {
   std::string out;
   for (const ReportError& error : report.errors) out += error_text(error);
   if (report.output_bytes_cut != 0)
-    out +=
-        std::to_string(report.output_bytes_cut) + " bytes of output were cut: the output limit is reached\n";
+    out += cut_text(report.output_bytes_cut) + ": the output limit is reached\n";
   for (const AlikeCalls& calls : fold(report.host_calls))
     out += (calls.first->allowed ? "call: " : "denied: ") + call_text(calls) + " [" +
            milliseconds(static_cast<double>(calls.latency_us)) + "]\n";
@@ -478,7 +482,8 @@ std::string account_text(const Report& report) {
                                 [](const std::string& path) { return on_one_line(path); });
   if (report.exit_code) out += "exit code: " + std::to_string(*report.exit_code) + "\n";
   if (report.host_calls_dropped != 0)
-    out += "and " + std::to_string(report.host_calls_dropped) + " more calls that are not listed\n";
+    out += "and " + count_of(report.host_calls_dropped, "more call") +
+           (report.host_calls_dropped == 1 ? " that is not listed\n" : " that are not listed\n");
   // Linux programs have no fuel, and are not compiled.
   const bool is_linux = !report.platform.empty();
   if (!is_linux) out += "fuel: " + std::to_string(report.fuel_used) + ", ";
@@ -491,7 +496,7 @@ std::string account_text(const Report& report) {
   out += limits_text(report.limits_reached);
   if (!report.kind_reason.empty()) out += "kind: linux, since " + on_one_line(report.kind_reason) + "\n";
   if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
-  if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";
+  if (report.snapshot_bytes) out += "snapshot: " + count_of(*report.snapshot_bytes, "byte") + "\n";
   return out;
 }
 
@@ -521,7 +526,7 @@ std::string cut_in_the_middle(std::string_view text, size_t max_bytes) {
   const size_t most = room * 2 / 3, head = utf8_cut(text, most);
   size_t tail = text.size() - (room - most);
   while (tail < text.size() && !begins_character(text[tail])) ++tail;
-  const std::string mark = "\n[… " + std::to_string(tail - head) + " bytes cut …]\n";
+  const std::string mark = "\n[… " + count_of(tail - head, "byte") + " cut …]\n";
   if (mark.size() > max_bytes) return {};
   return std::string(text.substr(0, head)) + mark + std::string(text.substr(tail));
 }
@@ -540,7 +545,7 @@ std::vector<Section> sections_of(const Report& report) {
   constexpr size_t kMaxErrors = 6, kMaxDenied = 6;
   for (size_t i = 0; i < report.errors.size() && i < kMaxErrors; ++i) errors += error_text(report.errors[i]);
   if (report.errors.size() > kMaxErrors)
-    errors += "and " + std::to_string(report.errors.size() - kMaxErrors) + " more errors\n";
+    errors += "and " + count_of(report.errors.size() - kMaxErrors, "more error") + "\n";
   size_t failed = 0;
   for (const AlikeCalls& calls : fold(report.host_calls)) {
     if (calls.first->error.empty()) continue;
@@ -569,8 +574,7 @@ std::vector<Section> sections_of(const Report& report) {
          "Private data and text of untrusted origin were read: requests over HTTP and questions to a model " +
              std::string(report.flows->egress.empty() ? "are stopped from now on" : "were held back") +
              " by the trifecta rule, also in the next programs. Finish with what you have.\n"});
-  if (report.output_bytes_cut != 0)
-    sections.push_back({"", std::to_string(report.output_bytes_cut) + " bytes of output were cut\n"});
+  if (report.output_bytes_cut != 0) sections.push_back({"", cut_text(report.output_bytes_cut) + "\n"});
   if (!report.files.empty()) sections.push_back({"", files_text(report.files)});
   return sections;
 }

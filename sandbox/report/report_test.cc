@@ -56,6 +56,17 @@ TEST(Report, JsonHasStableFields) {
   EXPECT_FALSE(out.contains("answer"));
 }
 
+TEST(Report, ACountOfOneIsSingular) {
+  Report report;
+  report.files = {{"/a", 1}, {"/b", 2}};
+  report.output_bytes_cut = 1;
+  report.host_calls_dropped = 1;
+  const std::string text = render_text(report, false);
+  EXPECT_NE(text.find("files: /a (1 byte), /b (2 bytes)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 byte of output was cut: "), std::string::npos) << text;
+  EXPECT_NE(text.find("and 1 more call that is not listed"), std::string::npos) << text;
+}
+
 TEST(Report, SaysHowManyCallsAreNotListed) {
   Report report;
   EXPECT_FALSE(json::parse(render_json(report, false)).contains("host_calls_dropped"));

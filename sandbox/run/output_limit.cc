@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "sandbox/run/report_building.h"
 #include "sandbox/run/stops.h"
@@ -90,9 +91,8 @@ uint64_t take(Account& account, std::vector<ReportError>& errors) {
 ReportError error_of_cut(uint64_t cut, uint64_t limit) {
   ReportError error;
   error.code = std::string(name_of(Outcome::kOutOfOutput));
-  error.message = "the program's value and displays have " + std::to_string(cut) +
-                  " bytes more than its output limit of " + std::to_string(limit) +
-                  " has room for; they were cut";
+  error.message = "the program's value and displays have " + count_of(cut, "byte") +
+                  " more than its output limit of " + std::to_string(limit) + " has room for; they were cut";
   error.hint = "Give less, write it to a file" + or_raise_output(limit) + ". What the program did stays.";
   return error;
 }

@@ -24,7 +24,7 @@ TEST(Telling, ARequestWithoutAnAnswerIsTheReasonOfATimeout) {
       report.errors[0].message,
       "the program ran past its time of 9000 ms: POST https://example.org/ waited for a person's approval, "
       "and no one answered");
-  EXPECT_EQ(report.errors[0].hint, "Answer while it waits, or raise limits.wall (--wall).");
+  EXPECT_EQ(report.errors[0].hint, "Answer while it waits, or raise limits.wall (--wall 18s).");
   report_timeout(50, 9000, report);
   EXPECT_EQ(report.errors[0].message,
             "the program ran past the 50 ms that this run was given: POST https://example.org/ waited for a "

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/stop_scope.h"
+#include "base/text.h"
 #include "engine/code/fuel.h"
 #include "sandbox/report/values.h"
 #include "sandbox/run/stops.h"
@@ -59,7 +60,7 @@ bool Run::load() {
   const size_t bytes = compiled_ ? compiled_->module().content().size() : program_.source.size();
   if (bytes > limits_.module_bytes)
     return stop(Outcome::kInvalid, "module_too_large",
-                "the program has " + std::to_string(bytes) + " bytes, and the limit is " +
+                "the program has " + count_of(bytes, "byte") + ", and the limit is " +
                     std::to_string(limits_.module_bytes),
                 "Make it smaller, or raise limits.module_bytes.");
   if (compiled_) return true;
@@ -132,7 +133,7 @@ bool Run::give_arguments() {
   }
   if (params.size() != program_.arguments.size())
     return stop(Outcome::kInvalid, "wrong_argument_count",
-                "\"" + name + "\" takes " + std::to_string(params.size()) + " arguments, but got " +
+                "\"" + name + "\" takes " + count_of(params.size(), "argument") + ", but got " +
                     std::to_string(program_.arguments.size()),
                 "Give one value for each parameter.");
   for (size_t i = 0; i < params.size(); ++i) {

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/text.h"
 #include "host/calls/registry.h"
 #include "sandbox/run/run.h"
 #include "sandbox/run/stops.h"
@@ -107,7 +108,7 @@ bool Run::read_whole_input() {
     output().input += piece.bytes;
     if (output().input.size() > limits_.bytes_in)
       return stop(Outcome::kInvalid, "exhausted",
-                  "the input has more than " + std::to_string(limits_.bytes_in) + " bytes",
+                  "the input has more than " + count_of(limits_.bytes_in, "byte"),
                   "Give it less, or raise limits.bytes_in.");
   }
   return true;

@@ -32,17 +32,17 @@ void Run::stop_trapped(const engine::Trap& trap) {
         failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));
     if (failed_line_ != 0) error.place.line = failed_line_;
     if (!failed_call_->grant.empty()) error.hint = allowed_by(failed_call_->grant);
-    else if (error.hint.empty()) error.hint = std::string(host::describe(failed_call_->code));
+    else if (error.hint.empty()) error.hint = std::string(host::remedy_of(failed_call_->code));
   }
   if (end_ == Outcome::kOutOfOutput && !failed_call_) {
     error.code = std::string(name_of(Outcome::kOutOfOutput));
     error.message =
-        "the program wrote more than its output limit of " + std::to_string(limits_.output_bytes) + " bytes";
+        "the program wrote more than its output limit of " + count_of(limits_.output_bytes, "byte");
     error.hint = "Write less" + or_raise_output(limits_.output_bytes) + ".";
   }
   if (!end_ && memory_limit_was_hit())
     error.hint = "A memory.grow was refused before: the memory limit is " +
-                 std::to_string(limits_.memory_bytes) + " bytes. Ask for less" +
+                 count_of(limits_.memory_bytes, "byte") + ". Ask for less" +
                  or_raise_memory(limits_.memory_bytes) + ".";
   if (!end_ && !failed_call_ && wasi_ && wasi_->last_denial() != nullptr) {
     const host::HostError& refused = *wasi_->last_denial();
@@ -86,6 +86,7 @@ ReportPlace Run::show_place(const engine::CodePlace& place) const {
   shown.offset = place.code_offset;
   if (place.text_offset != UINT32_MAX) {
     const Place in_text = loaded_.author_place(place.text_offset);
+    shown.offset = in_text.offset;
     shown.line = in_text.line;
     shown.column = in_text.column;
   }

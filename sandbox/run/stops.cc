@@ -52,6 +52,15 @@ std::string or_raise(const char* name, uint64_t limit_bytes, uint64_t times, uin
 
 std::string or_raise_memory(uint64_t limit_bytes) { return or_raise("memory", limit_bytes, 2, 4ull << 30); }
 
+constexpr uint64_t kMostWallMs = 7ull * 86'400'000;  // as in policy/limits.def
+
+std::string or_raise_wall(uint64_t limit_ms) {
+  if (limit_ms >= kMostWallMs) return "";
+  std::string time = policy::format_duration(std::clamp<uint64_t>(limit_ms * 2, 1, kMostWallMs));
+  std::erase(time, ' ');
+  return ", or raise limits.wall (--wall " + time + ")";
+}
+
 std::string or_raise_output(uint64_t limit_bytes) { return or_raise("output", limit_bytes, 4, 1ull << 30); }
 
 constexpr uint64_t kFuelOfSomeWork = 1'000'000'000;  // where there was none
@@ -68,7 +77,7 @@ ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
                  ").";
   } else if (outcome == Outcome::kTimedOut) {
     error.message = "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms";
-    error.hint = "Make it do less, or raise limits.wall (--wall).";
+    error.hint = "Make it do less" + or_raise_wall(limits.wall_ms) + ".";
   } else {
     error.message = "the owner stopped the program";
   }
@@ -80,7 +89,7 @@ ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
   if (outcome == Outcome::kTimedOut) {
     error.message = "the program was still being compiled when its time of " +
                     std::to_string(limits.wall_ms) + " ms was over";
-    error.hint = "Make the program smaller, or raise limits.wall (--wall).";
+    error.hint = "Make the program smaller" + or_raise_wall(limits.wall_ms) + ".";
   } else {
     error.message = "the owner stopped the program while it was being compiled";
   }

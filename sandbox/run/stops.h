@@ -49,5 +49,6 @@ ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits);
 // ", or raise limits.output (--output 4MiB)": to more than the current limit; "" when it cannot be raised.
 std::string or_raise_memory(uint64_t limit_bytes);
 std::string or_raise_output(uint64_t limit_bytes);
+std::string or_raise_wall(uint64_t limit_ms);
 
 }  // namespace membrane::sandbox

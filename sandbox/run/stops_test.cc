@@ -12,7 +12,12 @@ TEST(Stops, ALimitIsRaisedToMoreThanItIs) {
   EXPECT_EQ(or_raise_output(0), ", or raise limits.output (--output 1MiB)");
   EXPECT_EQ(or_raise_output(1 << 20), ", or raise limits.output (--output 4MiB)");
   EXPECT_EQ(or_raise_output(1ull << 30), "");
+  EXPECT_EQ(or_raise_wall(750), ", or raise limits.wall (--wall 1500ms)");
+  EXPECT_EQ(or_raise_wall(30'000), ", or raise limits.wall (--wall 1min)");
+  EXPECT_EQ(or_raise_wall(5ull * 86'400'000), ", or raise limits.wall (--wall 168h)");
+  EXPECT_EQ(or_raise_wall(7ull * 86'400'000), "");
   policy::Limits limits;
+  EXPECT_TRUE(stop_error(Outcome::kTimedOut, limits).hint.contains("(--wall 20s)"));
   limits.fuel = 0;
   EXPECT_TRUE(stop_error(Outcome::kOutOfFuel, limits).hint.contains("(--fuel 1000000000)"));
 }

@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/hex.h"
+#include "base/text.h"
 #include "engine/code/fuel.h"
 #include "engine/memory/used_pages.h"
 #include "host/capabilities/read_json.h"
@@ -305,7 +306,7 @@ host::HostResult<std::string> Session::Impl::read_input() {
   input_bytes_ += block.size();
   const uint64_t limit = options_.policy.limits.bytes_in;
   if (input_bytes_ <= limit) return block;
-  input_problem_ = "the input has more than " + std::to_string(limit) + " bytes";
+  input_problem_ = "the input has more than " + count_of(limit, "byte");
   return host::refuse(host::Errno::kTooBig, input_problem_);
 }
 
@@ -373,7 +374,7 @@ host::HostResult<Session::Impl::JsonAnswer> Session::Impl::answer_functions(std:
   std::string text = write_function_answers(answered.answers);
   if (text.size() > memory.left_to_keep() || text.size() > memory.left_for_call())
     return host::refuse(host::Errno::kNoMemory,
-                        "the answers of " + std::to_string(text.size()) + " bytes do not fit");
+                        "the answers of " + count_of(text.size(), "byte") + " do not fit");
   return JsonAnswer{std::move(text)};
 }
 
@@ -412,7 +413,7 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
                         (bytes <= kAlwaysTaken && (memory.keep_what_is_there(kResult, bytes), true));
   if (!has_room)
     return host::refuse(host::Errno::kTooBig,
-                        "there is no room for a result of " + std::to_string(request.size()) + " bytes");
+                        "there is no room for a result of " + count_of(request.size(), "byte"));
   result_ = std::move(result);
   result_bytes_ = bytes;
   return {};

@@ -1,6 +1,7 @@
 // The result of a turn, as its report presents it.
 
 #include "base/terminal.h"
+#include "base/text.h"
 #include "sandbox/run/output_limit.h"
 #include "sandbox/session/missing_package.h"
 #include "sandbox/session/session_impl.h"
@@ -89,7 +90,7 @@ std::string Session::Impl::memory_limit() const {
   const uint64_t limit = options_.policy.limits.memory_bytes;
   const uint64_t whole = language_instance_limits(options_.policy.limits, template_->image()).memory_bytes;
   const bool is_whole = whole < template_->image().memory_bytes() + limit;
-  return "The memory limit is " + std::to_string(is_whole ? whole : limit) + " bytes" +
+  return "The memory limit is " + count_of(is_whole ? whole : limit, "byte") +
          (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
          ". Make it hold less" + or_raise_memory(limit) + ".";
 }
@@ -218,8 +219,8 @@ ReportError Session::Impl::error_of_stop(Outcome outcome) const {
       error.hint = "Give it an input that ends; < /dev/null is an empty one.";
       break;
     case Outcome::kOutOfOutput:
-      error.message = "the program printed more than its output limit of " +
-                      std::to_string(limits.output_bytes) + " bytes";
+      error.message =
+          "the program printed more than its output limit of " + count_of(limits.output_bytes, "byte");
       error.hint = "Print less" + or_raise_output(limits.output_bytes) + ".";
       break;
     case Outcome::kOutOfMemory:

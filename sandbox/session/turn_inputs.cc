@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -37,7 +38,7 @@ Status check_values(const Inputs& inputs) {
   constexpr size_t kMost = JsonLimits().bytes;
   if (bytes <= kMost) return {};
   return fail(ErrorCode::kTooLong,
-              "the inputs have " + std::to_string(bytes) + " bytes, and may have " + std::to_string(kMost),
+              "the inputs have " + count_of(bytes, "byte") + ", and may have " + std::to_string(kMost),
               kSmaller);
 }
 
