@@ -275,9 +275,10 @@ void add_add(CLI::App* group, int& exit_code) {
                    "How it receives code: stdin, python or quickjs (default: stdin)")
       ->type_name("DRIVER");
   command
-      ->add_option("--frame", options->frame,
-                   "How stdin is given code: text (default), length, door; eof for a program that reads its "
-                   "input to the end, and is started for each turn (docs/languages.md)")
+      ->add_option(
+          "--frame", options->frame,
+          "How stdin is given code: text, length, door; eof for a program that reads its input to the "
+          "end, and is started for each turn (default: text; docs/languages.md)")
       ->type_name("FRAME");
   add_list(command, "--arg", options->arguments, "TEXT",
            "An argument of the program; write --arg=-x for one with a dash");
