@@ -77,15 +77,15 @@ BLOCKS_NOT_RUN = {
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",
-    ("docs/architecture.md", "host/world/         the local broker, which acts; a run's World"):
+    ("docs/rooms.md", "host/world/         the local broker, which acts; a run's World"):
         "a list of folders, which tools/check-floors holds",
-    ("docs/architecture.md", "wasi/calls/      the functions of preview 1; files for a language without WASI, and for the owner"):
+    ("docs/rooms.md", "wasi/calls/      the functions of preview 1; files for a language without WASI, and for the owner"):
         "a list of folders, which tools/check-floors holds",
-    ("docs/architecture.md", "sandbox/receipts/      receipts: format, keys, sealing, replay"):
+    ("docs/rooms.md", "sandbox/receipts/      receipts: format, keys, sealing, replay"):
         "a list of folders, which tools/check-floors holds",
-    ("docs/architecture.md", "agent/terminal/  both REPLs' parts: lines, commands, the console, the person"):
+    ("docs/rooms.md", "agent/terminal/  both REPLs' parts: lines, commands, the console, the person"):
         "a list of folders, which tools/check-floors holds",
-    ("docs/architecture.md", "engine/testing/      generator, reference interpreter, .wast runner, differential driver     a library of its own"):
+    ("docs/rooms.md", "engine/testing/      generator, reference interpreter, .wast runner, differential driver     a library of its own"):
         "a list of folders, which tools/check-floors holds",
     ("docs/sandbox-format.md", "header, one page | pages: memory, contents of changed files | state"): "a drawing",
     ("docs/linux.md", 'RUN --mount=type=secret,id=token curl -H "Authorization: Bearer $(cat /run/secrets/token)" …'):

@@ -759,7 +759,7 @@ class Python(PythonClient):
         """)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "Resume it: sandbox.resume().\nSnapshots().list() lists them.\nmembrane templates lists them.\n"
-                                      "Make it do less, or raise limits.wall: sandbox.update(limits={\"wall\": …}).\n")
+                                      "Make it do less, or raise limits.wall: sandbox.update(limits={\"wall\": \"200ms\"}).\n")
 
     def test_all_of_that_on_asyncio(self):
         self.check("""
