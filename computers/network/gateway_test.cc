@@ -298,7 +298,7 @@ TEST_F(GatewayTest, AnOwnersSandboxesShareABoundOfConnections) {
     ASSERT_EQ(calls.size(), 1u);
     EXPECT_EQ(calls[0].name, "http.connect");
     EXPECT_FALSE(calls[0].allowed);
-    EXPECT_TRUE(calls[0].reason.contains("1 connections open")) << calls[0].reason;
+    EXPECT_TRUE(calls[0].reason.contains("1 connection open")) << calls[0].reason;
   }
   // The idle connection releases its slot once its thread has seen the end.
   std::string answer;
