@@ -168,8 +168,9 @@ bool CodeValidator::walk(ByteRange code) {
   BodyReader reader(module_.view(code));
   while (true) {
     if constexpr (kWalk == Walk::kFunction)
-      if (const Taken taken = take_short(reader); taken != Taken::kSome)
-        return taken == Taken::kAll && finish(reader);
+      if (wide_ == 0 && reader.rest().size() >= kShortBytes)
+        if (const Taken taken = take_short(reader); taken != Taken::kSome)
+          return taken == Taken::kAll && finish(reader);
     if (!reader.next()) break;
     const Instruction& in = reader.instruction();
     if constexpr (kWalk == Walk::kStackTypes)

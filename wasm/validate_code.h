@@ -174,7 +174,8 @@ class CodeValidator {
   class ShortRun;
   enum class Taken : uint8_t { kSome, kAll, kFailed };
   // Takes the next instructions of a function, as long as they are short, frequent and right. The caller takes the one after
-  // them, if it is not all, and reports what is wrong.
+  // them, if it is not all, and reports what is wrong. No v128 is on the stack, and there are kShortBytes left at least.
+  static constexpr size_t kShortBytes = 8;
   Taken take_short(BodyReader& reader);
 
   // What follows is grouped by file. Look-ups return null or false after having reported; tests named as questions report

@@ -144,7 +144,7 @@ class CodeValidator::ShortRun {
   }
 
  private:
-  static constexpr ptrdiff_t kBytesRead = 8;
+  static constexpr ptrdiff_t kBytesRead = kShortBytes;
   using Method = bool (CodeValidator::*)(const Instruction&);
 
   void load() {
@@ -288,7 +288,6 @@ class CodeValidator::ShortRun {
 };
 
 CodeValidator::Taken CodeValidator::take_short(BodyReader& reader) {
-  if (wide_ != 0) return Taken::kSome;
   return decoded_ != nullptr ? ShortRun<true>(*this, reader).run() : ShortRun<false>(*this, reader).run();
 }
 
