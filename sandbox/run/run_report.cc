@@ -1,6 +1,7 @@
 // How a run ended, and its report.
 #include <utility>
 
+#include "base/text.h"
 #include "sandbox/run/output_limit.h"
 #include "sandbox/run/run.h"
 #include "sandbox/run/stops.h"
