@@ -43,7 +43,7 @@ LINES_NOT_RUN = {
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
     r"(\w+=\$\()?membrane (create|execs?|wait|cancel|templates|tokens|cp|info|update|contexts?|fork|pause|resume|reset|snapshots?|approvals|approve|logs|ps|rm)\b":
-        "asks a service: service/clients_test.py runs those of README.md and docs/clients.md",
+        "asks a service: service/command_client_test.py runs those of README.md and docs/clients.md",
     r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
     r"membrane (diff|patch)\b|git diff --binary": "asks a service: service/linux_test.py runs them",
     r"git -C repo apply": "applies what a model has changed: cli/agent_linux_test.py does so",
@@ -73,7 +73,7 @@ CODES = {
 BLOCKS_NOT_RUN = {
     ("README.md", "  ┌───────────┐           ┌──────────────── the boundary ────────────────┐"): "a drawing",
     ("docs/agent.md", "task ─▶ model ─▶ reply ─┬─ program ─▶ sandbox ─▶ report ─▶ observation ─▶ model …"): "a drawing",
-    ("README.md", "from membrane import Sandbox"): "asks a service: service/clients_test.py runs it",
+    ("README.md", "from membrane import Sandbox"): "asks a service: service/python_client_test.py runs it",
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",
@@ -96,7 +96,7 @@ BLOCKS_NOT_RUN = {
     ("docs/mcp.md", "import asyncio, os"): "a client of others: service/mcp_test.py runs it",
     ("docs/mcp.md", "import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'"):
         "a client of others: service/mcp_test.py runs it",
-    ("docs/receipts.md", "ID=$(membrane create --seal)"): "asks a service: service/clients_test.py runs it",
+    ("docs/receipts.md", "ID=$(membrane create --seal)"): "asks a service: service/command_client_test.py runs it",
     ("docs/receipts.md", '{"membrane_receipt":1}'): "a receipt, shortened: cli/receipts_test.py reads whole ones",
     ("docs/receipts.md", '{"item":"stdout","salt":"0373cfaa11b9ee0cc67488ed899c6426","content":"done\\n"}'):
         "a line of a private part: cli/receipts_test.py reads whole ones",
@@ -108,7 +108,7 @@ BLOCKS_NOT_RUN = {
     ("docs/service.md", "$ membrane serve"): "what it prints, shortened: service/rest_test.py asks the same",
     ("docs/service.md", "[server]"): "the service's settings: service/config_test.cc reads them",
     ("docs/service.md", "$ membrane tokens create ci --scope sandboxes:read --scope sandboxes:write --scope exec --ttl 30d --quota sandboxes=10"):
-        "asks a service: service/clients_test.py makes tokens",
+        "asks a service: service/command_client_test.py makes tokens",
     ("docs/service.md", '$ curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:7400/v1/tokens --json \'{"name":"ci",'):
         "asks a service: service/rest_test.py makes tokens",
     ("docs/sandboxes.md", '{"template": "python", "policy": {"time": {"real": true}}}'):
