@@ -65,11 +65,13 @@ bool TypeRelations::heap_type_matches(ValType sub, ValType super) {
 }
 
 bool TypeRelations::type_matches(uint32_t sub, uint32_t super) {
-  for (uint32_t depth = 0; depth <= kMaxSubtypeDepth && sub != kNoType; ++depth) {
-    if (same(sub, super)) return true;
-    sub = module_.supertype_of(sub);
+  if (same(sub, super)) return true;
+  const uint32_t wanted = depth(super);
+  while (ancestry_[sub].depth > wanted) {
+    const uint32_t jump = ancestry_[sub].jump;
+    sub = ancestry_[jump].depth >= wanted ? jump : module_.supertype_of(sub);
   }
-  return false;
+  return same(sub, super);
 }
 
 bool TypeRelations::field_matches(const FieldType& sub, const FieldType& super) {
@@ -111,6 +113,27 @@ void TypeRelations::append_key(std::vector<uint32_t>& key, uint32_t begin, uint3
     }
     types(module_.types[i].params);
     types(module_.types[i].results);
+  }
+}
+
+void TypeRelations::relate() {
+  find_canonical();
+  find_ancestry();
+}
+
+void TypeRelations::find_ancestry() {
+  const auto count = static_cast<uint32_t>(module_.types.size());
+  ancestry_.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t super = module_.supertype_of(i);
+    if (super == kNoType) {
+      ancestry_[i] = {.depth = 0, .jump = i};
+      continue;
+    }
+    const Ancestry& above = ancestry_[super];
+    const Ancestry& jumped = ancestry_[above.jump];
+    const bool equal = above.depth - jumped.depth == jumped.depth - ancestry_[jumped.jump].depth;
+    ancestry_[i] = {.depth = above.depth + 1, .jump = equal ? jumped.jump : super};
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Two definitions are the same type when their recursive groups are: of the same form, where references to the
 // group itself mean the same member, and references to others mean the same type. Each type has the number of
-// the first one that is the same, which is computed at the first request.
+// the first one that is the same, and a jump to one of its supertypes, by which any of them is found in a few steps.
+// Both are computed at the first request.
 //
 // The indices in all types must be those of types, each of its own group or of one before: declarations are
 // checked for that before anything else (validate.cc).
@@ -33,19 +34,34 @@ class TypeRelations {
   bool same(uint32_t a, uint32_t b) { return a == b || canonical(a) == canonical(b); }
   // The first type that is the same.
   uint32_t canonical(uint32_t type) {
-    if (canonical_.size() != module_.types.size()) find_canonical();
+    if (canonical_.size() != module_.types.size()) relate();
     return canonical_[type];
+  }
+  // How many supertypes a type has, direct or not.
+  uint32_t depth(uint32_t type) {
+    if (ancestry_.size() != module_.types.size()) relate();
+    return ancestry_[type].depth;
   }
 
  private:
+  // The jump of a root is the root. Of any other type it leads to the supertype, or skips as many as two jumps of
+  // the supertype do when these are of one length: so the number of steps to any supertype is logarithmic.
+  struct Ancestry {
+    uint32_t depth;
+    uint32_t jump;
+  };
+
   bool reference_matches(ValType sub, ValType super);
   bool heap_type_matches(ValType sub, ValType super);
+  void relate();
   void find_canonical();
+  void find_ancestry();
   uint32_t number_in_key(ValType type, uint32_t begin, uint32_t end) const;
   void append_key(std::vector<uint32_t>& key, uint32_t begin, uint32_t size) const;
 
   const Module& module_;
   std::vector<uint32_t> canonical_;
+  std::vector<Ancestry> ancestry_;
 };
 
 // Of abstract reference types, both nullable.

@@ -124,18 +124,11 @@ class Declarations {
     else if (super.kind != d.kind) why = "is of another kind";
     else if (!fields_match(d, super) || !function_matches(module_.types[index], module_.types[d.supertype]))
       why = "has a form that it does not fit";
-    else if (depth_of(index) > kMaxSubtypeDepth) why = "has too many supertypes itself";
+    else if (code_.relations().depth(index) > kMaxSubtypeDepth) why = "has too many supertypes itself";
     return why.empty() || fail(FieldKind::kType, index,
                                {.code = kSubtypeMismatch,
                                 .message = "the supertype of " + type_name(index) + " " + std::string(why),
                                 .found = type_name(d.supertype)});
-  }
-
-  uint32_t depth_of(uint32_t type) const {
-    uint32_t depth = 0;
-    for (; depth <= kMaxSubtypeDepth && module_.supertype_of(type) != kNoType; ++depth)
-      type = module_.supertype_of(type);
-    return depth;
   }
 
   bool fields_match(const TypeDetail& sub, const TypeDetail& super) {
