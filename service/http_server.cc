@@ -166,6 +166,20 @@ class HttpServer::Impl {
     bool is_idle = true;
   };
   using Connections = std::list<Connection>;
+  // A tenant's request in progress, of which it can have only so many.
+  struct UnderWay {
+    Impl* server;
+    std::string tenant;
+    ~UnderWay() {
+      if (--server->under_way_[tenant] == 0) server->under_way_.erase(tenant);
+    }
+  };
+  // What the head of a request decides, and what is held for the request while it is served.
+  struct Admitted {
+    HttpApplication::Admission admission;
+    HeldBytes::Hold held;
+    std::unique_ptr<UnderWay> under_way;
+  };
 
   Status set_up_tls();
   awaitable<void> accept();
@@ -178,6 +192,15 @@ class HttpServer::Impl {
   template <typename Stream>
   awaitable<bool> serve_request(Stream& stream, beast::flat_buffer& buffer, Connection& connection,
                                 const std::string& peer);
+  Admitted admit(const RequestHead& head, uint64_t announced_bytes);
+  using Parser = http::request_parser<http::string_body>;
+  template <typename Stream>
+  awaitable<bool> read_head(Stream& stream, beast::flat_buffer& buffer, Connection& connection,
+                            Parser& parser);
+  template <typename Stream>
+  awaitable<bool> read_body(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
+                            const RequestHead& head, Admitted& admitted);
+  awaitable<Response> answer_to(Request& request, beast::tcp_stream& stream);
   // Arguments of coroutines stay with the caller, in a variable of its own: g++ 12 destroys temporaries among
   // the arguments of an awaited call twice if one of them is conditional.
   template <typename Stream>
@@ -188,14 +211,7 @@ class HttpServer::Impl {
   template <typename Stream>
   awaitable<bool> write_source(Stream& stream, http::response<http::empty_body>& head, BodySource& source,
                                bool is_chunked, Presence& presence, HeldBytes::Hold& held);
-  // A slot for a tenant's request in progress; none if it has too many.
-  struct UnderWay {
-    Impl* server;
-    std::string tenant;
-    ~UnderWay() {
-      if (--server->under_way_[tenant] == 0) server->under_way_.erase(tenant);
-    }
-  };
+  // Null if the tenant has too many.
   std::unique_ptr<UnderWay> begin_request(const std::string& tenant, const std::string& method) {
     const size_t most =
         method == "DELETE" ? options_.most_with_deletes_of_each() : options_.most_requests_of_each();
@@ -445,18 +461,15 @@ std::optional<ApiError> check_head(RequestHead& head, unsigned version) {
   return std::nullopt;
 }
 
-// Serves one request. Returns whether another may follow on this connection.
+// Waits for the next request, and reads its head. Returns false if the connection ends without one.
 template <typename Stream>
-awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buffer& buffer,
-                                                Connection& connection, const std::string& peer) {
+awaitable<bool> HttpServer::Impl::read_head(Stream& stream, beast::flat_buffer& buffer,
+                                            Connection& connection, Parser& parser) {
   beast::tcp_stream& below = beast::get_lowest_layer(stream);
-  http::request_parser<http::string_body> parser;
-  parser.header_limit(options_.most_header_bytes);
-  parser.body_limit(boost::none);
   error_code error;
   connection.is_idle = true;
   if (draining_) co_return false;
-  if (buffer.size() == 0) {  // waits for the first byte of the next request
+  if (buffer.size() == 0) {  // waits for the first byte
     below.expires_after(options_.idle_timeout);
     const size_t got = co_await stream.async_read_some(buffer.prepare(kPieceBytes), as_value(error));
     if (error) co_return false;
@@ -465,78 +478,79 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   connection.is_idle = false;
   below.expires_after(options_.header_timeout);
   co_await http::async_read_header(stream, buffer, parser, as_value(error));
-  RequestHead head = head_of(parser.get(), peer);
-  const unsigned version = parser.get().version();
-  if (error) {
-    const auto refusal = refusal_of(error);
-    if (refusal) (void)co_await refuse(stream, *refusal, head, 11);
-    co_return false;
-  }
-  if (const auto refusal = check_head(head, version)) {
-    (void)co_await refuse(stream, *refusal, head, version);
-    co_return false;
-  }
+  if (!error) co_return true;
+  const RequestHead head = head_of(parser.get(), "");
+  const auto refusal = refusal_of(error);
+  if (refusal) (void)co_await refuse(stream, *refusal, head, 11);
+  co_return false;
+}
 
-  HttpApplication::Admission admission = application_.admit(head);
-  const uint64_t announced = parser.content_length() ? *parser.content_length() : 0;
-  if (!admission.refusal && announced > admission.most_body_bytes)
+HttpServer::Impl::Admitted HttpServer::Impl::admit(const RequestHead& head, uint64_t announced_bytes) {
+  Admitted admitted{.admission = application_.admit(head), .held = {}, .under_way = nullptr};
+  HttpApplication::Admission& admission = admitted.admission;
+  if (!admission.refusal && announced_bytes > admission.most_body_bytes)
     admission.refusal = error_response({ApiCode::kTooLarge,
-                                        "the body has " + count_of(announced, "byte") +
+                                        "the body has " + count_of(announced_bytes, "byte") +
                                             ", and the limit is " + std::to_string(admission.most_body_bytes),
                                         "Send less in one request."},
                                        head.request_id);
-  HeldBytes::Hold held =
-      admission.tenant.empty() ? HeldBytes::Hold() : HeldBytes::Hold(held_, admission.tenant);
+  if (!admission.tenant.empty()) admitted.held = HeldBytes::Hold(held_, admission.tenant);
   if (!admission.refusal)
-    if (const auto room = held.try_grow(announced); !room)
+    if (const auto room = admitted.held.try_grow(announced_bytes); !room)
       admission.refusal = error_response(room.error(), head.request_id);
-  const auto under_way = admission.tenant.empty() ? nullptr : begin_request(admission.tenant, head.method);
-  if (!admission.refusal && !admission.tenant.empty() && under_way == nullptr)
+  if (admission.tenant.empty()) return admitted;
+  admitted.under_way = begin_request(admission.tenant, head.method);
+  if (!admission.refusal && admitted.under_way == nullptr)
     admission.refusal = error_response(
         {ApiCode::kTooManyRequests,
          "the token has " + count_of(options_.most_requests_of_each(), "request") + " under way",
          "Wait for an answer, or end the sandboxes that keep them waiting."},
         head.request_id);
-  const bool keep_alive = parser.get().keep_alive() && !draining_;
-  const auto presence = std::make_shared<Presence>();
-  if (admission.refusal && (parser.chunked() || announced > kMostDiscardedBytes)) {
-    (void)co_await write(stream, *admission.refusal, head, version, false, *presence, held);
-    co_return false;
+  return admitted;
+}
+
+// Reads a body, which is discarded if the request is refused. Returns false if the connection must end.
+template <typename Stream>
+awaitable<bool> HttpServer::Impl::read_body(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
+                                            const RequestHead& head, Admitted& admitted) {
+  beast::tcp_stream& below = beast::get_lowest_layer(stream);
+  const unsigned version = parser.get().version();
+  const bool is_refused = admitted.admission.refusal.has_value();
+  error_code error;
+  if (!is_refused && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    http::response<http::empty_body> please(http::status::continue_, version);
+    co_await http::async_write(stream, please, as_value(error));
   }
-  if (!admission.refusal && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
-    http::response<http::empty_body> go_on(http::status::continue_, version);
-    co_await http::async_write(stream, go_on, as_value(error));
-  }
-  parser.body_limit(admission.refusal ? kMostDiscardedBytes : admission.most_body_bytes);
+  parser.body_limit(is_refused ? kMostDiscardedBytes : admitted.admission.most_body_bytes);
   size_t due = 0;  // the deadline restarts when this much of the body has arrived
-  if (admission.refusal) below.expires_after(options_.refused_body_timeout);
+  if (is_refused) below.expires_after(options_.refused_body_timeout);
   while (!error && !parser.is_done()) {
-    if (const size_t got = parser.get().body().size(); got >= due && !admission.refusal) {
+    if (const size_t got = parser.get().body().size(); got >= due && !is_refused) {
       due = got + kPieceBytes;
       below.expires_after(options_.body_timeout);
     }
     co_await http::async_read_some(stream, buffer, parser, as_value(error));
-    if (const auto room = held.try_reach(parser.get().body().size()); !room) {  // chunked: not announced
+    if (const auto room = admitted.held.try_reach(parser.get().body().size());
+        !room) {  // chunked: not announced
       (void)co_await refuse(stream, room.error(), head, version);
       co_return false;
     }
   }
-  if (error) {
-    const auto refusal = refusal_of(error);
-    if (refusal) (void)co_await refuse(stream, *refusal, head, version);
-    co_return false;
-  }
-  if (admission.refusal)
-    co_return co_await write(stream, *admission.refusal, head, version, keep_alive, *presence, held);
+  if (!error) co_return true;
+  const auto refusal = refusal_of(error);
+  if (refusal) (void)co_await refuse(stream, *refusal, head, version);
+  co_return false;
+}
 
-  below.expires_never();
+// The application's answer, from whatever thread it comes.
+awaitable<Response> HttpServer::Impl::answer_to(Request& request, beast::tcp_stream& stream) {
   struct Slot {
     std::mutex mutex;
     std::optional<Response> response;
   };
   const auto slot = std::make_shared<Slot>();
   const auto answered = std::make_shared<Signal>(context_.get_executor());
-  Request request{{head}, std::move(parser.get().body()), presence};
+  const auto presence = request.presence;
   application_.handle(std::move(request), Reply([slot, answered](Response response) {
                         {
                           const std::lock_guard lock(slot->mutex);
@@ -545,15 +559,47 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
                         answered->raise();
                       }));
   bool is_answered = false;
-  while (!is_answered) is_answered = co_await wait_with(*answered, below, *presence, std::nullopt);
-  Response response;
-  {
-    const std::lock_guard lock(slot->mutex);
-    response = *std::move(slot->response);
+  while (!is_answered) is_answered = co_await wait_with(*answered, stream, *presence, std::nullopt);
+  const std::lock_guard lock(slot->mutex);
+  co_return *std::move(slot->response);
+}
+
+// Serves one request. Returns whether another may follow on this connection.
+template <typename Stream>
+awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buffer& buffer,
+                                                Connection& connection, const std::string& peer) {
+  Parser parser;
+  parser.header_limit(options_.most_header_bytes);
+  parser.body_limit(boost::none);
+  if (!co_await read_head(stream, buffer, connection, parser)) co_return false;
+  RequestHead head = head_of(parser.get(), peer);
+  const unsigned version = parser.get().version();
+  if (const auto refusal = check_head(head, version)) {
+    (void)co_await refuse(stream, *refusal, head, version);
+    co_return false;
   }
-  if (const auto room = held.try_reach(response.body.size()); !room)
+
+  const uint64_t announced_bytes = parser.content_length() ? *parser.content_length() : 0;
+  Admitted admitted = admit(head, announced_bytes);
+  std::optional<Response>& refusal = admitted.admission.refusal;
+  const bool keep_alive = parser.get().keep_alive() && !draining_;
+  const auto presence = std::make_shared<Presence>();
+  if (refusal && (parser.chunked() || announced_bytes > kMostDiscardedBytes)) {
+    (void)co_await write(stream, *refusal, head, version, false, *presence, admitted.held);
+    co_return false;
+  }
+  if (!co_await read_body(stream, buffer, parser, head, admitted)) co_return false;
+  if (refusal)
+    co_return co_await write(stream, *refusal, head, version, keep_alive, *presence, admitted.held);
+
+  beast::tcp_stream& below = beast::get_lowest_layer(stream);
+  below.expires_never();
+  Request request{{head}, std::move(parser.get().body()), presence};
+  Response response = co_await answer_to(request, below);
+  if (const auto room = admitted.held.try_reach(response.body.size()); !room)
     response = error_response(room.error(), head.request_id);
-  co_return co_await write(stream, response, head, version, keep_alive && !draining_, *presence, held);
+  co_return co_await write(stream, response, head, version, keep_alive && !draining_, *presence,
+                           admitted.held);
 }
 
 // -- answers ------------------------------------------------------------------------------------------------------

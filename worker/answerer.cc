@@ -179,12 +179,13 @@ void Answerer::complete(const CallsBefore& before, sandbox::Report& report) {
   report.host_calls_dropped = std::max(report.host_calls_dropped, before.dropped);
 }
 
-void Answerer::tell_calls(const CallsBefore& before, sandbox::Report& report) const {
+void Answerer::write_calls(const CallsBefore& before, sandbox::Report& report) const {
   report.host_calls.clear();
   for (const host::CallRecord& call : before.calls) report.host_calls.push_back(sandbox::line_of(call));
   for (const host::CallRecord& call : ledger_.lines()) report.host_calls.push_back(sandbox::line_of(call));
   for (const host::CallRecord& call : function_lines_) report.host_calls.push_back(sandbox::line_of(call));
   report.host_calls_dropped = before.dropped + ledger_.not_kept();
+  report.flows = world_->flow_report();
 }
 
 // A session that ends while its turn is paused closes its files.

@@ -61,8 +61,8 @@ class Answerer {
   // For a list to which difference() does not object: adds the earlier calls if the run ended before it was
   // resumed and so lists none.
   static void complete(const CallsBefore& before, sandbox::Report& report);
-  // Writes the calls as they are known here.
-  void tell_calls(const CallsBefore& before, sandbox::Report& report) const;
+  // For a report that the worker did not send: writes the calls and the flows as they are known here.
+  void write_calls(const CallsBefore& before, sandbox::Report& report) const;
 
   // The least that a run or turn has used: its own claim, or what its queries took.
   [[nodiscard]] uint64_t fuel_used(const sandbox::Report& report);

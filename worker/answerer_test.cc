@@ -51,7 +51,7 @@ class Queries : public testing::Test {
   }
   std::vector<std::string> shown() {
     Report report;
-    answerer_->tell_calls({}, report);
+    answerer_->write_calls({}, report);
     std::vector<std::string> calls;
     for (const auto& line : report.host_calls) calls.push_back(line.error + " " + line.arguments);
     return calls;

@@ -82,17 +82,20 @@ std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
   return options.budget ? options.budget : std::make_shared<policy::Budget>(options.policy.limits);
 }
 
-Report lost(const Error& error, const std::atomic<bool>* cancel, bool was_late,
-            const policy::Limits& limits) {
+Report worker_lost(const Error& error) {
   Report report;
+  report.outcome = Outcome::kFailed;
+  report.errors.push_back({"worker_lost", error.message, {}, error.hint, {}, {}});
+  return report;
+}
+
+Report Worker::Command::unanswered(const Error& error) const {
   const bool is_cancelled = cancel != nullptr && *cancel;
-  report.outcome = is_cancelled ? Outcome::kCancelled : was_late ? Outcome::kTimedOut : Outcome::kFailed;
-  if (is_cancelled || was_late) {
-    report.errors.push_back(sandbox::stop_error(report.outcome, limits));
-    report.errors.back().message += ": " + error.message;
-  } else {
-    report.errors.push_back({"worker_lost", error.message, {}, error.hint, {}, {}});
-  }
+  if (!is_cancelled && !was_late) return worker_lost(error);
+  Report report;
+  report.outcome = is_cancelled ? Outcome::kCancelled : Outcome::kTimedOut;
+  report.errors.push_back(sandbox::stop_error(report.outcome, options->policy.limits));
+  report.errors.back().message += ": " + error.message;
   return report;
 }
 

@@ -33,6 +33,9 @@ struct Worker::Command {
   const std::atomic<bool>* cancel = nullptr;
   std::vector<Descriptor> came_along = {};
   bool was_late = false;  // the worker was killed at its deadline
+
+  // The report of its run or turn, which the worker did not send; perhaps because it was killed.
+  [[nodiscard]] sandbox::Report unanswered(const Error& error) const;
 };
 
 // How long a command may take that runs next to no guest code.
@@ -44,8 +47,7 @@ GuestOptions guest_options(const sandbox::RunOptions& options);
 // The size limit for a worker's message about a guest of this policy.
 uint64_t most_bytes(const policy::Limits& limits);
 std::shared_ptr<policy::Budget> budget_of(const sandbox::RunOptions& options);
-// The report of a turn whose worker was lost.
-sandbox::Report lost(const Error& error, const std::atomic<bool>* cancel, bool was_late,
-                     const policy::Limits& limits);
+// The report of a run or turn whose worker was lost.
+sandbox::Report worker_lost(const Error& error);
 
 }  // namespace membrane::worker

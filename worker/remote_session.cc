@@ -274,18 +274,10 @@ class RemoteSession final : public sandbox::Session {
   enum class Part : uint8_t { kRuns, kRefused };
   Report take_turn(Kind kind, std::string payload, Part part, bool may_pause = false) {
     const std::lock_guard lock(worker_->mutex_);
-    const policy::Limits& limits = options_.policy.limits;
-    const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
-    if (!options_.budget) budget_->set_deadline(wall_end);
-    const auto end = std::min(wall_end, budget_->deadline());
-    host::World& world = answerer_.world();
-    RunOptions options = options_;
-    if (turn_cancel_ != nullptr) options.cancel = turn_cancel_;
-    if (turn_stdout_) options.on_stdout = turn_stdout_;
-    if (turn_stderr_) options.on_stderr = turn_stderr_;
+    const auto end = end_of_turn();
+    const RunOptions options = options_of_turn();
     answerer_.bound(end, options.cancel);
-    const uint64_t tokens_before = world.tokens_used();
-    worker_->channel_.set_most_bytes(most_bytes(limits));
+    worker_->channel_.set_most_bytes(most_bytes(options.policy.limits));
     Worker::Command what{.kind = kind,
                          .subject = subject_,
                          .payload = std::move(payload),
@@ -293,54 +285,78 @@ class RemoteSession final : public sandbox::Session {
                          .answerers = {{subject_, &answerer_}},
                          .until = end + kGrace,
                          .cancel = options.cancel};
+    host::World& world = answerer_.world();
+    const uint64_t tokens_before = world.tokens_used();
     const auto bytes = worker_->command(what);
     answerer_.pause();
-    const auto pay = [&](const Report& report) {
-      const uint64_t fuel = answerer_.fuel_used(report);
-      if (options_.budget)
-        options_.budget->take_after(policy::Resource::kFuel, fuel - std::min(fuel, fuel_of_turn_));
-      fuel_of_turn_ = std::max(fuel, fuel_of_turn_);
-    };
-    const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
-      Report report = lost(error, cancel, was_late, limits);
-      answerer_.tell_calls(before_, report);
-      report.flows = world.flow_report();
+    auto judged = bytes ? judge(*bytes, part, may_pause) : std::unexpected(what.unanswered(bytes.error()));
+    Report report = judged ? std::move(judged->report) : std::move(judged.error());
+    if (!judged) {
+      answerer_.write_calls(before_, report);
       sandbox::report_unanswered(report);
       pay(report);
       return report;
-    };
-    if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
-    Reader in(*bytes);
-    TurnEnd ended = in.get<TurnEnd>();
-    if (!in.is_done())
-      return without_report(worker_->lose("the worker's report is malformed"), nullptr, false);
-    Report& report = ended.report;
-    if (part == Part::kRefused) {
-      report.flows = world.flow_report();
-      if (report.host_calls.empty() && ended.paused_at_fuel == paused_at_fuel_) return std::move(report);
-      return worker_->disbelieve("is not that of a turn that is refused", answerer_, before_);
     }
-    auto how = answerer_.difference(report, before_);
-    const bool waits = report.outcome == Outcome::kWaiting;
-    const bool is_paused = report.outcome == Outcome::kFrozen || waits;
-    if (!how && (is_paused != ended.paused_at_fuel.has_value() || (is_paused && !waits && !may_pause)))
-      how = "is not paused as it was asked to";
-    if (!how && ended.waits_for != answerer_.waits_for()) how = "waits for other functions than were called";
-    if (how) {
-      Report shown = worker_->disbelieve(*how, answerer_, before_);
-      pay(shown);
-      return shown;
-    }
-    Answerer::complete(before_, report);
-    paused_at_fuel_ = ended.paused_at_fuel;
-    waits_for_ = std::move(ended.waits_for);
     report.flows = world.flow_report();
-    answerer_.tell_late_call(limits, Answerer::Of::kTurn, report);
+    if (part == Part::kRefused) return report;
+    Answerer::complete(before_, report);
+    paused_at_fuel_ = judged->paused_at_fuel;
+    waits_for_ = std::move(judged->waits_for);
+    answerer_.tell_late_call(options.policy.limits, Answerer::Of::kTurn, report);
     sandbox::report_unanswered(report);
     pay(report);
     report.tokens_used = world.tokens_used() - tokens_before;
     if (const auto divergence = world.divergence()) sandbox::report_divergence(*divergence, "turns", report);
-    return std::move(report);
+    return report;
+  }
+
+  // When the turn must have ended. A budget of the session's own lasts as long as its turn may.
+  Clock::time_point end_of_turn() {
+    const auto wall_end = Clock::now() + std::chrono::milliseconds(options_.policy.limits.wall_ms);
+    if (!options_.budget) budget_->set_deadline(wall_end);
+    return std::min(wall_end, budget_->deadline());
+  }
+
+  RunOptions options_of_turn() const {
+    RunOptions options = options_;
+    if (turn_cancel_ != nullptr) options.cancel = turn_cancel_;
+    if (turn_stdout_) options.on_stdout = turn_stdout_;
+    if (turn_stderr_) options.on_stderr = turn_stderr_;
+    return options;
+  }
+
+  // The worker's report of a turn, or the error that is reported in its place.
+  std::expected<TurnEnd, Report> judge(std::string_view bytes, Part part, bool may_pause) {
+    Reader in(bytes);
+    TurnEnd ended = in.get<TurnEnd>();
+    if (!in.is_done()) return std::unexpected(worker_lost(worker_->lose("the worker's report is malformed")));
+    if (const auto how = difference(ended, part, may_pause))
+      return std::unexpected(worker_->disbelieve(*how));
+    return ended;
+  }
+
+  // How the end of a turn differs from what is known here, as the end of a sentence.
+  std::optional<std::string> difference(const TurnEnd& ended, Part part, bool may_pause) const {
+    const Report& report = ended.report;
+    if (part == Part::kRefused) {
+      if (report.host_calls.empty() && ended.paused_at_fuel == paused_at_fuel_) return std::nullopt;
+      return "is not that of a turn that is refused";
+    }
+    if (auto how = answerer_.difference(report, before_)) return how;
+    const bool waits = report.outcome == Outcome::kWaiting;
+    const bool is_paused = report.outcome == Outcome::kFrozen || waits;
+    if (is_paused != ended.paused_at_fuel.has_value() || (is_paused && !waits && !may_pause))
+      return "is not paused as it was asked to";
+    if (ended.waits_for != answerer_.waits_for()) return "waits for other functions than were called";
+    return std::nullopt;
+  }
+
+  // Charges what a turn has used and has not yet paid for.
+  void pay(const Report& report) {
+    const uint64_t fuel = answerer_.fuel_used(report);
+    if (options_.budget)
+      options_.budget->take_after(policy::Resource::kFuel, fuel - std::min(fuel, fuel_of_turn_));
+    fuel_of_turn_ = std::max(fuel, fuel_of_turn_);
   }
 
   std::shared_ptr<Worker> worker_;

@@ -339,7 +339,7 @@ Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options
                     .has_input = !state->input.empty()});
 }
 
-Report Worker::disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before) {
+Report Worker::disbelieve(const std::string& how) {
   Report report;
   report.outcome = Outcome::kFailed;
   report.errors.push_back(
@@ -350,8 +350,21 @@ Report Worker::disbelieve(const std::string& how, Answerer& answerer, const Call
        "is not known: start it again.",
        {},
        {}});
-  answerer.tell_calls(before, report);
-  report.flows = answerer.world().flow_report();
+  return report;
+}
+
+std::expected<Report, Report> Worker::judge(std::string_view bytes, const RunOptions& options,
+                                            const Answerer& answerer, const Past& past) {
+  Reader in(bytes);
+  Report report = in.get<Report>();
+  if (!in.is_done()) return std::unexpected(worker_lost(lose("the worker's report is malformed")));
+  auto how = answerer.difference(report, past.calls);
+  const bool is_frozen = report.outcome == Outcome::kFrozen;
+  if (!how && is_frozen && !options.freeze_after_fuel) how = "is of a run that nobody asked to freeze";
+  if (!how && is_frozen == report.snapshot.empty())
+    how = is_frozen ? "comes without a snapshot" : "comes with a snapshot of a run that has ended";
+  if (!how && is_frozen) how = difference_of_snapshot(report);
+  if (how) return std::unexpected(disbelieve(*how));
   return report;
 }
 
@@ -380,46 +393,31 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
                .until = end + kGrace,
                .cancel = options.cancel};
   const auto bytes = command(what);
-  const auto pay = [&](const Report& report) {
-    if (options.budget) options.budget->take_after(policy::Resource::kFuel, answerer.fuel_used(report));
-  };
-  const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
-    Report report = lost(error, cancel, was_late, limits);
-    answerer.tell_calls(past.calls, report);
-    report.flows = answerer.world().flow_report();
-    sandbox::report_unanswered(report);
-    pay(report);
-    return report;
-  };
-  if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
-  Reader in(*bytes);
-  Report report = in.get<Report>();
-  if (!in.is_done()) return without_report(lose("the worker's report is malformed"), nullptr, false);
-  auto how = answerer.difference(report, past.calls);
-  const bool is_frozen = report.outcome == Outcome::kFrozen;
-  if (!how && is_frozen && !options.freeze_after_fuel) how = "is of a run that nobody asked to freeze";
-  if (!how && is_frozen == report.snapshot.empty())
-    how = is_frozen ? "comes without a snapshot" : "comes with a snapshot of a run that has ended";
-  if (!how && is_frozen) how = difference_of_snapshot(report);
-  if (how) {
-    report = disbelieve(*how, answerer, past.calls);
-    pay(report);
-    return report;
-  }
-  Answerer::complete(past.calls, report);
   host::World& world = answerer.world();
-  report.flows = world.flow_report();
-  if (is_frozen) {
+  auto judged =
+      bytes ? judge(*bytes, options, answerer, past) : std::unexpected(what.unanswered(bytes.error()));
+  if (judged && judged->outcome == Outcome::kFrozen) {
     auto snapshot =
-        with_truth(report.snapshot, world.flow_state(), amounts_used(past.used, at_start, world.left()));
-    if (!snapshot) return without_report(lose("the worker's snapshot is malformed"), nullptr, false);
-    report.snapshot = *std::move(snapshot);
-    report.snapshot_bytes = report.snapshot.size();
+        with_truth(judged->snapshot, world.flow_state(), amounts_used(past.used, at_start, world.left()));
+    if (!snapshot) {
+      judged = std::unexpected(worker_lost(lose("the worker's snapshot is malformed")));
+    } else {
+      judged->snapshot = *std::move(snapshot);
+      judged->snapshot_bytes = judged->snapshot.size();
+    }
   }
-  answerer.tell_late_call(limits, Answerer::Of::kRun, report);
-  pay(report);
-  report.tokens_used = std::max(report.tokens_used, world.tokens_used());
-  sandbox::report_end_of_replay(world, report);
+  Report report = judged ? *std::move(judged) : std::move(judged.error());
+  if (judged) {
+    Answerer::complete(past.calls, report);
+    report.flows = world.flow_report();
+    answerer.tell_late_call(limits, Answerer::Of::kRun, report);
+    report.tokens_used = std::max(report.tokens_used, world.tokens_used());
+    sandbox::report_end_of_replay(world, report);
+  } else {
+    answerer.write_calls(past.calls, report);
+    sandbox::report_unanswered(report);
+  }
+  if (options.budget) options.budget->take_after(policy::Resource::kFuel, answerer.fuel_used(report));
   return report;
 }
 

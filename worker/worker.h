@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -105,8 +106,12 @@ class Worker : public std::enable_shared_from_this<Worker> {
   struct Past;
   sandbox::Report run_alone(Kind kind, std::string payload, const sandbox::RunOptions& options,
                             const Past& past);
-  // Ends it, and reports what is known of its run or turn.
-  sandbox::Report disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before);
+  // The worker's report of a run, or the error that is reported in its place.
+  std::expected<sandbox::Report, sandbox::Report> judge(std::string_view bytes,
+                                                        const sandbox::RunOptions& options,
+                                                        const Answerer& answerer, const Past& past);
+  // Ends it, because `how` its report of a run or turn differs from what is known here.
+  sandbox::Report disbelieve(const std::string& how);
   // Returns its answer. Errors: kUnavailable, with what the worker did.
   Result<std::string> command(Command& what);
   Result<std::string> converse(Command& what);
