@@ -60,6 +60,8 @@ void add_completion(CLI::App& app);
 // raised while the command line is read.
 enum class EarlyProcess : uint8_t { kWorker, kZygote };
 void start_early(EarlyProcess what);
+// Ends it if nothing took it, and waits for the ends of all workers. Call it last.
+void end_early();
 // Call it once: returns the process that was started early, or starts one. Errors: those of
 // worker::Worker::start().
 Result<std::shared_ptr<worker::Worker>> take_worker();

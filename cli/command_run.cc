@@ -14,7 +14,6 @@
 #include "agent/terminal/person.h"
 #include "base/private_file.h"
 #include "base/stop_scope.h"
-#include "base/until_exit.h"
 #include "cli/cli.h"
 #include "cli/file_hints.h"
 #include "cli/input_source.h"
@@ -216,7 +215,6 @@ Result<int> run(const RunCommandOptions& options) {
   std::shared_ptr<worker::Worker> worker;  // null: the program runs in this process
   if (!options.in_process && options.code_cache.empty()) {
     MEMBRANE_ASSIGN(worker, take_worker());
-    keep_shared_until_exit(worker);  // so that nobody waits for its end
   }
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(const Source source, source_of(options));
@@ -279,6 +277,7 @@ Result<int> run(const RunCommandOptions& options) {
 
   if (seal != nullptr) seal->attach(run_options);
   MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options, worker, seal.get()));
+  if (worker != nullptr) worker->end();  // which takes its time while the report is written
   const Status sealed = seal == nullptr ? Status() : seal->finish(source.program, run_options.policy, report);
   hint_at_file_here(options.file, run_options.policy, report);
   output.finish();

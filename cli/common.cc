@@ -310,6 +310,12 @@ void start_early(EarlyProcess what) {
   }
 }
 
+void end_early() {
+  early_worker = nullptr;
+  early_zygote = nullptr;
+  worker::Worker::reap_ended();
+}
+
 Result<std::shared_ptr<worker::Worker>> take_worker() {
   if (early_worker) return std::exchange(early_worker, nullptr);
   return worker::Worker::start();

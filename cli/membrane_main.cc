@@ -134,14 +134,8 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
   return complain({ErrorCode::kInvalidArgument, message, hint}, reader);
 }
 
-}  // namespace
-}  // namespace membrane::cli
-
-int main(int argc, char** argv) {
-  using namespace membrane::cli;
-  if (const auto early = early_process({argv + std::min(argc, 1), argv + argc})) start_early(*early);
+int run_command(std::vector<std::string> words) {
   int exit_code = kExitOk;
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const bool asks_for_help = !words.empty() && words.front() == "help";
   if (asks_for_help) words.erase(words.begin());
   const auto app = make_app(exit_code, words.empty() ? "" : words.front());
@@ -156,5 +150,16 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app->exit(error) : complain_of_usage(*app, error, reader);
   }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace membrane::cli
+
+int main(int argc, char** argv) {
+  using namespace membrane::cli;
+  if (const auto early = early_process({argv + std::min(argc, 1), argv + argc})) start_early(*early);
+  const int exit_code = run_command({argv + std::min(argc, 1), argv + argc});
+  end_early();
   return exit_code;
 }

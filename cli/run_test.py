@@ -45,6 +45,21 @@ class Run(CommandTest):
         self.assertEqual(self.membrane("run", "-e", SEVEN).stdout, "7\n")
         self.assertEqual(self.membrane("run", "-", stdin=SEVEN).stdout, "7\n")
 
+    def test_no_dead_process_is_left_to_the_first_of_a_container(self):
+        adopting = """
+import ctypes, os, subprocess, sys
+PR_SET_CHILD_SUBREAPER = 36
+assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(func)"), ("repl", ":quit"):
+    subprocess.run([sys.argv[1], *words.split(" ", 2)], input=text, text=True, capture_output=True)
+    try:
+        print(words, os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        pass  # as it should be
+"""
+        done = subprocess.run([sys.executable, "-c", adopting, COMMAND], capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual((done.stdout, done.stderr), ("", ""))
+
     def test_every_tier_gives_the_same_report(self):
         looping = """(func (export "run") (result i32) (local i32)
           (loop $again (br_if $again (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 300000))))

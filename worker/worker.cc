@@ -172,8 +172,8 @@ Worker::Worker(Channel channel, Descriptor process, int pid, std::shared_ptr<Zyg
 
 namespace {
 
-// Killed children whose end nobody waits for, which would add half a millisecond to a command. They are
-// reaped when the next one is added.
+// Killed children. To wait for the end of one takes half a millisecond; so they are reaped when the next one is added,
+// and at last before the process exits.
 class Dying {
  public:
   static Dying& instance() {
@@ -185,6 +185,11 @@ class Dying {
     pids_.push_back(pid);
     std::erase_if(pids_, [](pid_t each) { return waitpid(each, nullptr, WNOHANG) != 0; });
   }
+  void reap_all() {
+    const std::lock_guard lock(mutex_);
+    for (const pid_t each : std::exchange(pids_, {}))
+      while (waitpid(each, nullptr, 0) < 0 && errno == EINTR) {}
+  }
 
  private:
   std::mutex mutex_;
@@ -193,10 +198,15 @@ class Dying {
 
 }  // namespace
 
-Worker::~Worker() {
+Worker::~Worker() { end(); }
+
+void Worker::end() {
   kill();
-  if (!of_ && !is_reaped_ && pid_ != 0) Dying::instance().add(pid_);  // a zygote reaps by itself
+  const bool is_child = !of_ && pid_ != 0;  // a zygote reaps its own
+  if (is_child && !std::exchange(is_reaped_, true)) Dying::instance().add(pid_);
 }
+
+void Worker::reap_ended() { Dying::instance().reap_all(); }
 
 Result<std::shared_ptr<Worker>> Worker::start() { return start_in({}); }
 

@@ -92,6 +92,11 @@ class Worker : public std::enable_shared_from_this<Worker> {
   [[nodiscard]] std::string problem();
   // Kills it at once.
   void kill();
+  // Kills it; reap_ended() waits for its end.
+  void end();
+  // Waits for the ends of this process's workers and zygotes that were ended or destroyed. A program calls it before it
+  // exits: otherwise its dead children go to the first process of its container, which may never reap them.
+  static void reap_ended();
 
  private:
   friend class Zygote;
