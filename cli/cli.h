@@ -30,6 +30,8 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitGuest = 1;
 inline constexpr int kExitRequest = 2;
 inline constexpr int kExitMembrane = 3;
+inline constexpr int kExitInterrupted =
+    256;  // no exit code: the command ends by SIGINT, which also ends a shell's loop
 
 // Each adds its subcommand to `app`; running the subcommand stores its result in `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
@@ -117,6 +119,9 @@ class PolicyOptions {
 
 // The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
+// The first bytes of a regular file, padded with zeros. Of any other it is "": reading would take them away from who reads
+// the file next.
+std::string head_of(const std::string& path, size_t bytes);
 // Whether a file is a program of the host's Linux.
 bool is_elf(const std::string& path);
 // The language of a program: the one that `word` (of --lang) names, or that its file name and text suggest;

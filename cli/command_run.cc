@@ -290,10 +290,12 @@ Result<int> run(const RunCommandOptions& options) {
   show_report(report, options);
   if (out && !out->status()) return complain(out->status().error());
   if (!sealed) return complain_unsealed(sealed.error());
-  if (recorded == nullptr) return exit_code_of(report);
+  const bool is_interrupted = interrupted && report.outcome == sandbox::Outcome::kCancelled;
+  const int exit_code = is_interrupted ? kExitInterrupted : exit_code_of(report);
+  if (recorded == nullptr) return exit_code;
   // The report is already printed; so this goes to standard error, with --json, too.
   const Status written = recorded->finish();
-  return written ? exit_code_of(report) : complain(written.error());
+  return written ? exit_code : complain(written.error());
 }
 
 // Shared by run and thaw.

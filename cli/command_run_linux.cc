@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/text.h"
 #include "cli/cli.h"
@@ -110,9 +109,7 @@ bool is_for_shell(std::string_view script) {
 
 bool is_shell_file(const std::string& path) {
   if (path.ends_with(".sh")) return true;
-  std::string head(128, '\0');
-  std::ifstream(path).read(head.data(), static_cast<std::streamsize>(head.size()));
-  return is_for_shell(head);
+  return is_for_shell(head_of(path, 128));
 }
 
 // Whether the word in a command's place is a script of this machine for the sandbox's shell. If the kind is

@@ -190,13 +190,19 @@ Result<engine::Tier> tier_of(const std::string& name) {
               "Use interpreter, compiler or auto.");
 }
 
+std::string head_of(const std::string& path, size_t bytes) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return "";
+  std::string head(bytes, '\0');
+  std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(bytes));
+  return head;
+}
+
 bool is_elf(const std::string& path) {
   constexpr std::string_view kElf =
       "\x7f"
       "ELF";
-  std::string head(kElf.size(), '\0');
-  std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
-  return head == kElf;
+  return head_of(path, kElf.size()) == kElf;
 }
 
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {

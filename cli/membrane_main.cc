@@ -1,9 +1,14 @@
 // membrane: runs the programs that a language model writes, inside a wall.
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "base/diagnostic.h"
+#include "base/standard_files.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 
@@ -153,13 +158,26 @@ int run_command(std::vector<std::string> words) {
   return exit_code;
 }
 
+// Not everything may have reached a full disk.
+int finish_output(int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+  const int code = complain({ErrorCode::kInternal, "cannot write standard output" + why, {}});
+  return exit_code == kExitOk ? code : exit_code;
+}
+
 }  // namespace
 }  // namespace membrane::cli
 
 int main(int argc, char** argv) {
   using namespace membrane::cli;
+  membrane::open_standard_files();
   if (const auto early = early_process({argv + std::min(argc, 1), argv + argc})) start_early(*early);
-  const int exit_code = run_command({argv + std::min(argc, 1), argv + argc});
+  const int exit_code = finish_output(run_command({argv + std::min(argc, 1), argv + argc}));
   end_early();
-  return exit_code;
+  if (exit_code != kExitInterrupted) return exit_code;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+  return kExitGuest;  // where SIGINT is blocked
 }

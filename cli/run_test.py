@@ -60,6 +60,33 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
         done = subprocess.run([sys.executable, "-c", adopting, COMMAND], capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual((done.stdout, done.stderr), ("", ""))
 
+    def test_closed_standard_files_are_empty(self):
+        program = self.file("seven.wat", SEVEN)
+        for words, code, printed in ((f"check {program} <&-", 0, "seven.wat: no errors\n"), ("run - <&-", 2, ""), (f"run {program} <&-", 0, "7\n"),
+                                     (f"run {program} >&-", 0, ""), (f"run {program} <&- >&- 2>&-", 0, "")):
+            done = subprocess.run(["sh", "-c", f"exec {COMMAND} {words}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, timeout=SECONDS, env=self.environment)
+            self.assertEqual((done.returncode, done.stdout), (code, printed), words + done.stderr)
+
+    def test_output_that_cannot_be_written_is_reported(self):
+        program = self.file("seven.wat", SEVEN)
+        for words in ("run", program), ("run", "--json", program), ("check", program), ("help",), ("capabilities",):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([COMMAND, *words], stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                      timeout=SECONDS, env=self.environment)
+            self.assertEqual(done.returncode, 3, words)
+            self.assertIn("membrane: cannot write standard output: No space left on device", done.stderr, words)
+
+    def test_a_program_may_be_a_pipe(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for program, printed in ((SEVEN.encode(), "7\n"), (BINARY, "42\n")):
+            writer = threading.Thread(target=pipe.write_bytes, args=(program,))
+            writer.start()
+            words = ("--invoke", "f") if program == BINARY else ()
+            self.assertEqual(self.membrane("run", pipe, *words).stdout, printed)
+            writer.join()
+
     def test_every_tier_gives_the_same_report(self):
         looping = """(func (export "run") (result i32) (local i32)
           (loop $again (br_if $again (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 300000))))
@@ -311,7 +338,7 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=SECONDS)
         self.assertIn("outcome: cancelled", errors)
-        self.assertEqual(process.returncode, 1)
+        self.assertEqual(process.returncode, -signal.SIGINT, "so that a shell ends its loop")
 
 
 class Thaw(CommandTest):

@@ -13,6 +13,7 @@
 #include "base/diagnostic.h"
 #include "base/freed_memory.h"
 #include "base/private_file.h"
+#include "base/standard_files.h"
 #include "packages/provide.h"
 #include "sandbox/session/language_templates.h"
 #include "service/config.h"
@@ -371,6 +372,7 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
 
 int main(int argc, char** argv) {
   using namespace membrane::service;
+  membrane::open_standard_files();
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Serves sandboxes over HTTP: REST with server-sent events.", "membrane serve");
   app.set_version_flag("--version", "membrane-service " MEMBRANE_VERSION);
