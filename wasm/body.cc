@@ -65,6 +65,8 @@ bool BodyReader::next_long() {
     uint32_t code = 0;
     if (byte != 0xFB && byte != 0xFC && byte != 0xFD) {
       at_ = start;
+      constexpr uint8_t kAtomicPrefix = 0xFE;
+      if (byte == kAtomicPrefix) return fail(BodyError::kAtomic);
       return fail(is_legacy_exception(byte) ? BodyError::kLegacyException : BodyError::kIllegalOpcode);
     }
     if (!u32(code)) return false;

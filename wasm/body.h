@@ -62,6 +62,7 @@ enum class BodyError : uint8_t {
   kNone,
   kUnexpectedEnd,  // the bytes end inside an instruction
   kIllegalOpcode,  // no such instruction
+  kAtomic,         // one of the threads proposal
   kBadLeb,         // an integer is too long or too large
   kBadBlockType,
   kBadRefType,

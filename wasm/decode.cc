@@ -270,10 +270,7 @@ class Decoder {
     if ((flags & kIsShared) != 0 && flags < 8) {
       reader_.fail(kMalformedType, at, "the memory is shared between threads", hex(flags),
                    "0x00, 0x01, 0x04 or 0x05");
-      failure().hint =
-          "A program has one thread here. Build it without threads: without -pthread and -matomics, and with "
-          "the "
-          "target wasm32-wasip1 in place of wasm32-wasip1-threads.";
+      failure().hint = kBuildWithoutThreads;
       return false;
     }
     if ((flags & ~(kHasMax | kIs64)) != 0)
@@ -306,9 +303,15 @@ class Decoder {
     const uint32_t at = reader_.offset();
     uint8_t kind = 0;
     if (!reader_.u8(kind)) return false;
-    if (kind > static_cast<uint8_t>(ExternKind::kTag))
-      return reader_.fail(kMalformedKind, at, "this byte is no kind of import or export", hex(kind),
-                          "0 to 4");
+    if (kind > static_cast<uint8_t>(ExternKind::kTag)) {
+      reader_.fail(kMalformedKind, at, "this byte is no kind of import or export", hex(kind), "0 to 4");
+      if (kind == 0x7E || kind == 0x7F)
+        failure().hint =
+            "This may be a compact import section, of a proposal later than WebAssembly 3.0. Write the "
+            "module "
+            "without it: wasm-opt --disable-compact-imports.";
+      return false;
+    }
     out = static_cast<ExternKind>(kind);
     return true;
   }

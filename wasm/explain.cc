@@ -128,6 +128,11 @@ Diagnostic explain(BodyError error) {
       d.code = kIllegalOpcode;
       d.message = "these bytes are no instruction that is known here";
       break;
+    case BodyError::kAtomic:
+      d.code = kIllegalOpcode;
+      d.message = "atomic instructions, of the threads proposal, are not supported";
+      d.hint = kBuildWithoutThreads;
+      break;
     case BodyError::kBadLeb:
       d.code = kMalformedInteger;
       d.message = "an integer of an instruction has too many bytes or too many bits";

@@ -33,6 +33,12 @@ std::string_view conversion(ValType from, ValType to);
 // The instruction like `op` that takes `operands` ("i64.add" for i32.add and [i64 i64]), or "".
 std::string_view sibling(Opcode op, std::span<const ValType> operands);
 
+// For what the threads proposal has.
+inline constexpr std::string_view kBuildWithoutThreads =
+    "A program has one thread here. Build it without threads: without -pthread and -matomics, and with the "
+    "target "
+    "wasm32-wasip1 in place of wasm32-wasip1-threads.";
+
 // What is wrong with a body that BodyReader refused; without place.
 Diagnostic explain(BodyError error);
 

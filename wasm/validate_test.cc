@@ -320,6 +320,7 @@ TEST(ValidateMalformed, BodiesAreRefusedWithCodeAndOffset) {
   };
   const Malformed cases[] = {
       {"an opcode of a later version", {0x01, 0xE0, 0x0B}, kIllegalOpcode, 1},
+      {"an atomic instruction", {0x01, 0xFE, 0x00, 0x02, 0x00, 0x0B}, kIllegalOpcode, 1},
       {"a prefixed opcode that is none", {0xFC, 0x20, 0x0B}, kIllegalOpcode, 0},
       {"an immediate cut off", {0x41, 0x80}, kUnexpectedEnd, 1},
       {"a constant of 33 bits", {0x41, 0x80, 0x80, 0x80, 0x80, 0x70, 0x1A, 0x0B}, kMalformedInteger, 1},

@@ -125,4 +125,13 @@ std::string_view made_for(const wasm::Module& module, const wasm::Import& import
   return {};
 }
 
+std::string_view made_for(const wasm::Module& module) {
+  constexpr std::array kWhole = {kEmscripten, kSharedLibrary, kBindgen, kGoJs, kAssemblyScript, kObjectFile};
+  for (const wasm::Import& import : module.imports) {
+    const std::string_view what = made_for(module, import);
+    if (std::ranges::find(kWhole, what) != kWhole.end()) return what;
+  }
+  return {};
+}
+
 }  // namespace membrane::host

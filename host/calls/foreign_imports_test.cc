@@ -66,5 +66,18 @@ TEST(ForeignImports, AreInTheFindingOfTheLinker) {
   }
 }
 
+// What the linker of a shared library leaves to the program is named before what shows that it is one.
+TEST(ForeignImports, TellOfTheWholeModule) {
+  wasm::Module wanted;
+  wanted.types.push_back({});
+  wanted.imports.push_back({"env", "free", wasm::ExternKind::kFunc, 0});
+  wanted.imports.push_back({"http", "gett", wasm::ExternKind::kFunc, 0});
+  wanted.imports.push_back({"env", "__memory_base", wasm::ExternKind::kGlobal, 0});
+  const auto linked = link_imports(wanted);
+  ASSERT_FALSE(linked);
+  EXPECT_NE(linked.error()[0].hint.find("shared library"), std::string::npos) << linked.error()[0].hint;
+  EXPECT_EQ(linked.error()[1].hint.find("shared library"), std::string::npos) << linked.error()[1].hint;
+}
+
 }  // namespace
 }  // namespace membrane::host

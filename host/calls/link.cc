@@ -65,12 +65,15 @@ std::string names_in(const Capability& capability) {
   return list;
 }
 
-Diagnostic unknown(const wasm::Module& module, const wasm::Import& import) {
+// `origin` is what the whole module was made for, or "".
+Diagnostic unknown(const wasm::Module& module, const wasm::Import& import, std::string_view origin) {
   Diagnostic diagnostic{.code = DiagnosticCode::kUnknownImport};
   diagnostic.found = import.module + "." + import.name;
   diagnostic.message = "nothing provides the import \"" + import.module + "\" \"" + import.name + "\"";
   if (const std::string_view purpose = made_for(module, import); !purpose.empty()) {
     diagnostic.hint = purpose;
+  } else if (import.module == "env" && !origin.empty()) {
+    diagnostic.hint = origin;
   } else if (import.kind != wasm::ExternKind::kFunc) {
     diagnostic.message += " (a " + std::string(wasm::name_of(import.kind)) + "; only functions are provided)";
     diagnostic.hint = "define the " + std::string(wasm::name_of(import.kind)) + " in the module";
@@ -101,6 +104,7 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
     const wasm::Module& module, const std::function<bool(const wasm::Import&)>& is_own) {
   Linkage linkage;
   std::vector<Diagnostic> diagnostics;
+  std::string_view origin;
   for (const wasm::Import& import : module.imports) {
     if (diagnostics.size() == kMaxFindings) break;
     if (is_fail_function(module, import) || (is_own && is_own(import))) {
@@ -110,7 +114,8 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
     const FunctionSpec* function =
         import.kind == wasm::ExternKind::kFunc ? find_function(import.module, import.name) : nullptr;
     if (function == nullptr) {
-      diagnostics.push_back(unknown(module, import));
+      if (diagnostics.empty()) origin = made_for(module);
+      diagnostics.push_back(unknown(module, import, origin));
       continue;
     }
     linkage.push_back(function);

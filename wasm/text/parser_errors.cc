@@ -129,6 +129,11 @@ void Parser::report_unknown_instruction(Token at) {
   }
   Diagnostic& d = report(DiagnosticCode::kUnknownInstruction, at, quote(w) + " is not an instruction");
   d.found = w.substr(0, kShownBytes);
+  if (w.contains("atomic.")) {
+    d.message = quote(w) + " is an instruction of the threads proposal, which is not supported";
+    d.hint = "A program has one thread here: use the instruction without atomic, such as i32.load.";
+    return;
+  }
   std::string better = modern_mnemonic(w);
   if (better.empty()) {
     std::vector<std::string_view> names;

@@ -310,6 +310,8 @@ const Finding kFindings[] = {
     {kUnknownGlobal, "(func (local $x i32) (drop (global.get $x)))", "$x", "no global", "$x is a local"},
     {kUnknownInstruction, "(func (i32.ad (i32.const 1)))", "i32.ad", "not an instruction",
      "Did you mean i32.add?"},
+    {kUnknownInstruction, "(func (drop (i32.atomic.load (i32.const 0))))", "i32.atomic.load",
+     "threads proposal", "without atomic"},
     {kUnknownInstruction, "(func get_local 0 drop)", "get_local", "not an instruction",
      "Did you mean local.get?"},
     {kUnknownInstruction, "(func (f32.convert_u/i64 (nop)))", "f32.convert_u/i64", "not an",
