@@ -206,6 +206,9 @@ bool is_elf(const std::string& path) {
 }
 
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
+  if (path.empty())
+    return fail(ErrorCode::kInvalidArgument, "a file's name is empty",
+                "Name a file; \"-\" reads standard input.");
   const bool is_stdin = path == "-";
   std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr)

@@ -237,6 +237,7 @@ class CodeValidator {
   // -- validate_failures.cc; always false
   bool fail(const Instruction& in, Diagnostic d);
   bool fail_stack(const Instruction& in, Types expected, DiagnosticCode mismatch, std::string_view taker);
+  bool are_swapped(Types expected, Types stack);
   bool fail_operands(const Instruction& in, Types expected);
   bool fail_operands(const Instruction& in, Types expected, ValType last);
   bool fail_results(const Instruction& in, const Frame& at);

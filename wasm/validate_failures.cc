@@ -64,6 +64,13 @@ std::string sentence(std::string text) {
 
 }  // namespace
 
+// Whether two operands of different types are on the stack in the wrong order.
+bool CodeValidator::are_swapped(Types expected, Types stack) {
+  if (expected.size() != 2 || stack.size() < 2) return false;
+  const ValType first = stack[stack.size() - 2], second = stack[stack.size() - 1];
+  return fits(first, expected[1]) && fits(second, expected[0]) && !fits(first, expected[0]);
+}
+
 // Says what is missing or wrong on the stack for a taker ("i32.add takes", "the block must end
 // with") of `expected`. kBottom in `expected` stands for any type.
 bool CodeValidator::fail_stack(const Instruction& in, Types expected, DiagnosticCode mismatch,
@@ -84,7 +91,9 @@ bool CodeValidator::fail_stack(const Instruction& in, Types expected, Diagnostic
                 " is " + name_of(actual);
     d.found = list_of(stack.last(std::min(stack.size(), expected.size())));
     d.hint = repair_of(actual, wanted, above, in.op);
-    if (stack.size() >= expected.size())
+    if (are_swapped(expected, stack))
+      d.hint = "swap the two operands" + (d.hint.empty() ? "." : ", or " + d.hint);
+    else if (stack.size() >= expected.size())
       if (const auto other = sibling(in.op, stack.last(expected.size())); !other.empty())
         d.hint = "use " + std::string(other) + " instead" + (d.hint.empty() ? "." : ", or " + d.hint);
     d.hint = sentence(std::move(d.hint));

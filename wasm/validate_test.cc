@@ -58,6 +58,8 @@ const Wrong kWrong[] = {
      "[f64 f64]", "[i32 i32]", "Use f64.div"},
     {kTypeMismatch, "(module (func $f (param i32 i32)) (func (call $f (i64.const 1) (i32.const 2))))",
      "call $f", "call $f takes [i32 i32]", "[i64 i32]", "[i32 i32]", "(i32.wrap_i64 …)"},
+    {kTypeMismatch, "(module (memory 1) (func (i64.store (i64.const 2) (i32.const 0))))", "i64.store",
+     "i64.store takes [i32 i64]", "[i64 i32]", "[i32 i64]", "Swap the two operands"},
     {kTypeMismatch, "(module (func (local $x f64) (local.set $x (i32.const 1))))", "local.set $x",
      "local.set $x takes [f64]", "[i32]", "[f64]", "f64.convert_i32_s"},
     {kMissingValue, "(module (func (result i32) i32.const 1 i32.add))", "i32.add",
