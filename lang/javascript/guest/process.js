@@ -2,11 +2,11 @@
 ((globalThis) => {
   "use strict";
   // Of the language's own, also where a program has put something else under their names.
-  const { BigInt, Error, Math, Number, Object, Set, Symbol, Uint8Array } = globalThis;
+  const { ArrayBuffer, BigInt, Error, Math, Number, Object, Set, Symbol, TypeError, Uint8Array } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, globals } = shared;
 
-  // `write` takes a descriptor and a string, `end` an exit code, `fail` an error thrown by a callback.
+  // `write` takes a descriptor and a string or bytes, `end` an exit code, `fail` an error thrown by a callback.
   shared.makeProcess = ({ write, end, fail }) => {
     class Exit {}
     // For "exit" and others; created when a program first listens.
@@ -102,6 +102,18 @@
       return bytes;
     };
 
+    // What the host writes: a string, as UTF-8, or bytes.
+    function outputOfChunk(data, encoding) {
+      if (typeof data === "string") {
+        const isUtf8 = typeof encoding !== "string" || /^(?:utf-?8)?$/i.test(encoding);
+        return isUtf8 ? data : shared.builtin("buffer").Buffer.from(data, encoding);
+      }
+      const { coded, wrongType } = shared.builtin("internal/check");
+      if (data === null) throw coded(TypeError, "ERR_STREAM_NULL_VALUES", "May not write null values to stream");
+      if (!ArrayBuffer.isView(data))
+        wrongType("chunk", "of type string or an instance of Buffer, TypedArray, or DataView", data);
+      return shared.bytesOf(data);
+    }
     function outputOf(fd) {
       let own = null;
       return listens(
@@ -111,14 +123,15 @@
           writable: true,
           columns: 80,
           write(data, encoding, call) {
-            write(fd, typeof data === "string" ? data : shared.textOf(shared.bytesOf(data)));
+            write(fd, outputOfChunk(data, encoding));
             const done = typeof encoding === "function" ? encoding : call;
             if (done) process.nextTick(done);
             return true;
           },
           end(data, ...rest) {
-            if (data !== undefined && typeof data !== "function") this.write(data);
             const done = [data, ...rest].find((each) => typeof each === "function");
+            if (data !== undefined && data !== null && data !== done)
+              this.write(data, rest[0] === done ? undefined : rest[0]);
             if (done) process.nextTick(done);
             return this;
           },

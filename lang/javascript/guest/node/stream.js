@@ -8,6 +8,7 @@
     const { Buffer } = load("buffer");
     const { StringDecoder } = load("string_decoder");
     const { abortError, coded, wrongType } = load("internal/check");
+    const isOutput = (to) => to === globalThis.process.stdout || to === globalThis.process.stderr;
     const tick = (call, ...values) => globalThis.process.nextTick(call, ...values);
 
     function Stream(options) {
@@ -385,7 +386,7 @@
         (this[kPiped] ??= new Map()).set(to, { onData, onDrain, onEnd, onError });
         to.on("error", onError);
         to.once("close", onError);
-        if (end && to !== globalThis.process.stdout && to !== globalThis.process.stderr)
+        if (end && !isOutput(to))
           state.endEmitted ? tick(onEnd) : this.once("end", onEnd);
         to.emit("pipe", this);
         this.on("data", onData);
@@ -999,12 +1000,13 @@
         } else {
           last.pipe(stages[i], { end: options.end ?? true });
           last = stages[i];
+          if (isOutput(last)) continue; // it stays open
         }
         all.push(last);
       }
       let open = all.length;
       all.forEach((stream, i) => {
-        const isLast = i === all.length - 1 && result === undefined;
+        const isLast = i === all.length - 1 && result === undefined && stream === last;
         stream.on("error", () => {});
         finished(
           stream,

@@ -27,6 +27,7 @@ class Host {
   results = [];
   calls = [];
   output = { 1: "", 2: "" };
+  written = { 1: Buffer.alloc(0), 2: Buffer.alloc(0) };
   slept = 0;
   answers = { "random.bytes": (count) => ({ base64: Buffer.alloc(count, 7).toString("base64") }) };
   get files() { return this.ownFiles ??= new Files(mkdtempSync(path.join(tmpdir(), "membrane-guest-"))); }
@@ -46,7 +47,11 @@ class Host {
     const value = typeof answer === "function" ? answer(...request.arguments) : answer;
     return JSON.stringify(value?.error ? value : { value });
   }
-  write(fd, text) { this.output[fd] += text; }
+  write(fd, text) {
+    const bytes = Buffer.from(text);
+    this.written[fd] = Buffer.concat([this.written[fd], bytes]);
+    this.output[fd] += bytes;
+  }
   sleep(ms) { this.slept += ms; }
 }
 
@@ -465,6 +470,24 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     await s.run("console.log(prompt(), require('fs').readFileSync('/dev/stdin', 'utf8'), prompt())", { input });
     await s.run("const rl = require('readline').createInterface({ input: process.stdin }); rl.on('line', (l) => console.log('>', l)); rl.on('close', () => console.log('closed'))", { mode: "script", name: "a.js", input });
     assert.equal(s.host.output[1], '"one\\ntwo\\nthree"\none two\nthree null\n> one\n> two\n> three\nclosed\n');
+  });
+
+  only("what is written to the output goes byte for byte, in order", async () => {
+    const s = session(Engine);
+    const written = async (code, fd = 1) => {
+      const from = s.host.written[fd].length;
+      const { outcome, error } = await s.run(code, { mode: "script", name: "a.js" });
+      assert.equal(outcome, "ok", JSON.stringify(error));
+      return s.host.written[fd].subarray(from).toString("hex");
+    };
+    assert.equal(await written("process.stdout.write(Buffer.from([255, 254, 65])); console.log('é'); process.stdout.write(new Uint8Array([0xc3, 1, 200]).subarray(1))"), "fffe41c3a90a01c8");
+    assert.equal(await written("process.stderr.write(new Uint16Array([0x80ff]))", 2), "ff80");
+    assert.equal(await written("process.stdout.write('ff00', 'hex'); process.stdout.write('\u00e9', 'latin1'); process.stdout.write('\u00e9', 'UTF-8'); process.stdout.write('', 'hex')"), "ff00e9c3a9");
+    assert.equal(await written("process.stdout.write('x', () => console.log('y')); process.stdout.end('eg==', 'base64', () => console.log('z'))"), Buffer.from("xzy\nz\n").toString("hex"));
+    assert.equal(await written("const { pipeline, Readable } = require('stream'); pipeline(Readable.from([Buffer.from([200]), 'a']), process.stdout, (e) => console.log(e))"),
+                 `c861${Buffer.from("undefined\n").toString("hex")}`);
+    for (const wrong of ["5", "null", "{}", "new ArrayBuffer(1)"])
+      assert.equal((await s.run(`process.stdout.write(${wrong})`)).error.type, "TypeError", wrong);
   });
 
   only("names are completed", async () => {
