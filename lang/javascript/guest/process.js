@@ -6,8 +6,8 @@
   const shared = globalThis.__membrane;
   const { ask, globals } = shared;
 
-  // `write` takes a descriptor and a string or bytes, `end` an exit code, `fail` an error thrown by a callback.
-  shared.makeProcess = ({ write, end, fail }) => {
+  // `write` takes a descriptor and a string or bytes, `end` an exit code, `fail` an error thrown by a callback, `defer` a job.
+  shared.makeProcess = ({ write, end, fail, defer }) => {
     class Exit {}
     // For "exit" and others; created when a program first listens.
     let emitter = null;
@@ -41,18 +41,45 @@
       return object;
     };
 
-    // Calls that run before promise jobs: drained after a piece of the program has run, else as promise jobs.
-    let ticks = [];
+    // Calls that run before promise jobs: drained after a piece of the program has run, else as promise jobs. Each is
+    // followed by its arguments; those before `ticked` have run.
+    const kMostTicked = 2048;
+    let ticks = [],
+      ticked = 0,
+      areTicksDue = false;
     function runTicks() {
-      while (ticks.length) {
-        const [call, values] = ticks.shift();
+      while (ticked < ticks.length) {
+        const call = ticks[ticked],
+          values = ticks[ticked + 1];
+        ticked += 2;
+        if (ticked === kMostTicked) dropTicked();
         try {
-          call(...values);
+          if (values.length === 0) call();
+          else call(...values);
         } catch (error) {
           fail(error);
         }
       }
+      forgetTicks();
     }
+    function dropTicked() {
+      ticks = ticks.slice(ticked);
+      ticked = 0;
+    }
+    function forgetTicks() {
+      ticks = [];
+      ticked = 0;
+      areTicksDue = false;
+    }
+    function nextTick(call, ...values) {
+      if (typeof call !== "function")
+        shared.builtin("internal/check").wrongType("callback", "of type function", call);
+      ticks.push(call, values);
+      if (areTicksDue) return;
+      areTicksDue = true;
+      defer(runTicks);
+    }
+    shared.nextTick = nextTick;
 
     // The unread input of the turn. If it waits, the host has more.
     let input = new Uint8Array(),
@@ -207,12 +234,7 @@
         geteuid: () => 0,
         getgid: () => 0,
         getegid: () => 0,
-        nextTick(call, ...values) {
-          if (typeof call !== "function")
-            shared.builtin("internal/check").wrongType("callback", "of type function", call);
-          ticks.push([call, values]);
-          if (ticks.length === 1) globals.queueMicrotask(runTicks);
-        },
+        nextTick,
         hrtime: Object.assign(
           ([s, ns] = [0, 0]) => {
             const whole = BigInt(Math.round(performance.now() * 1e6)) - BigInt(s) * 1_000_000_000n - BigInt(ns);
@@ -275,7 +297,7 @@
         input = text === "" ? new Uint8Array() : shared.utf8(text);
         inputWaits = waits;
         stdin = null;
-        ticks = [];
+        forgetTicks();
         if (isScript) emitter = null;
       },
     };
