@@ -657,7 +657,56 @@
   function whyOf(error) {
     if (!(error instanceof ReferenceError || error instanceof SyntaxError)) return error;
     const [, name] = /'([^']*)'[^']*$/.exec(`${error.message}`) ?? [];
-    return notLoaded.get(name) ?? error;
+    return notLoaded.get(name) ?? explained(error);
+  }
+
+  // An error of linking has neither a place nor a hint.
+  function explained(error) {
+    const [, name, module] = /^Could not find export '(.*)' in module '(.*)'$/.exec(`${error.message}`) ?? [];
+    if (name === undefined) return error;
+    error.message += shared.asked(shared.nearest(name, exportsOf(module)));
+    const place = placeOfImport(name, module);
+    const stack = `${error.name}: ${error.message}\n    at ${place}`;
+    if (place !== undefined) Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
+    return error;
+  }
+  function exportsOf(path) {
+    if (!sourcesOfModules.has(path)) return namesOf(path);
+    const code = sourcesOfModules.get(path);
+    const names = [];
+    for (const [, name] of code.matchAll(/\bexport\s+(?:async\s+)?(?:const|let|var|class|function)\b[\s*]*([\w$]+)/g))
+      names.push(name);
+    for (const [, list] of code.matchAll(/\bexport\s*\{([^{}]*)\}/g))
+      for (const entry of list.split(",")) names.push(entry.trim().split(/\s+as\s+/).at(-1));
+    return names;
+  }
+  // "file:line:column" of the name in the statement that imports it from the module.
+  function placeOfImport(name, module) {
+    for (const [path, code, head] of shared.sourcesOf(name)) {
+      const tokens = shared.tokensOf(code);
+      let at;
+      for (let i = 0; i < tokens.length; ++i) {
+        const { kind, text } = tokens[i];
+        if (text === "import" || text === "export") at = undefined;
+        else if (kind === "word" && text === name) at ??= tokens[i].at;
+        else if (kind === "string" && at !== undefined && tokens[i - 1]?.text === "from") {
+          if (isOf(path, text.slice(1, -1), module)) return placeIn(path, code, at, head);
+          at = undefined;
+        }
+      }
+    }
+    return undefined;
+  }
+  function isOf(path, name, module) {
+    try {
+      return find(directoryOf(join("/", path)), name, kImport) === module;
+    } catch {
+      return false;
+    }
+  }
+  function placeIn(path, code, at, head) {
+    const lines = code.slice(0, at).split("\n");
+    return `${path}:${lines.length}:${lines.at(-1).length + 1 + (lines.length === 1 ? head : 0)}`;
   }
 
   const isName = (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default";
@@ -741,11 +790,23 @@
     if (!spaces.has(all)) spaces.set(all, Object.assign(Object.create(null), all, { default: all }));
     return spaces.get(all);
   }
-  function importNow(name) {
+  function importNow(name, ...needed) {
     if (name === "membrane:raw") return rawOf;
-    return spaceOf(builtin(isBuiltin(name) ? name : find("/", name, kImport)));
+    return withNames(spaceOf(builtin(isBuiltin(name) ? name : find("/", name, kImport))), name, needed);
   }
-  async function importLater(base, given) {
+  // Of a cell, whose imports are no more than calls.
+  function withNames(space, module, needed) {
+    for (const name of needed)
+      if (!(name in Object(space))) {
+        const hint = shared.asked(shared.nearest(name, Object.keys(Object(space))));
+        throw new SyntaxError(`Could not find export '${name}' in module '${module}'${hint}`);
+      }
+    return space;
+  }
+  async function importLater(base, given, needed = []) {
+    return withNames(await importAny(base, given), given, needed);
+  }
+  async function importAny(base, given) {
     const name = resolve(base, `${given}`);
     const failure = lent.get(name)?.failure;
     if (failure) {

@@ -255,7 +255,7 @@
   const isTypeScript = (name) => /\.[cm]?ts$/.test(name);
 
   hide("__membrane_import", importNow);
-  hide("__membrane_import_later", (name) => importLater(turn?.request.name ?? "", name));
+  hide("__membrane_import_later", (name, ...needed) => importLater(turn?.request.name ?? "", name, needed));
   // Runs a script, whose names are local to a function; callbacks that it deferred to the end of its first part run then.
   hide("__membrane_main", (run) => {
     const module = moduleOf(turn?.request.name ?? "", true);
@@ -385,7 +385,10 @@
         message = `${error.message}`;
         text = inspect(error);
         const place = /(?:\(|at )([^()\n]+?):(\d+)(?::\d+)?\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n"));
-        const line = place && sourceOf(place[1])?.split("\n")[place[2] - 1];
+        const code = place && sourceOf(place[1]), line = code?.split("\n")[place[2] - 1];
+        const hint = shared.hintOf(`${error.message}`, code, line);
+        message = `${error.message}${hint}`;
+        if (hint) text = text.replace(error.message, () => message);
         if (line !== undefined && line.trim() !== "") text = `${place[1]}:${place[2]}\n${line}\n\n${text}`;
       } else {
         type = error === null ? "null" : typeof error;

@@ -245,7 +245,46 @@ for (const [name, Engine] of Object.entries(engines)) {
       assert.equal(await s.value("e.stack = 'own'; e.stack"), "'own'");
       assert.equal(await s.value("Error.prepareStackTrace = (e, places) => places.length; new Error('n').stack > 0"), "true");
     });
+    only("an error has the place of the call that the program waits for", async () => {
+      const s = session(Engine);
+      s.host.answers["http.exchange"] = { error: { errno: "EACCES", message: "no grant allows it", grant: "--allow http" } };
+      const inner = (call) => `import fs from "fs";\nasync function f() {\n  await ${call};\n}\nawait f();`;
+      for (const call of ["fs.promises.readFile('/nothere')", "fetch('http://h/')", "fetch('http://h/', { method: 'POST', body: 'x' })"]) {
+        const { error } = await s.run(inner(call), { mode: "script", name: "a.mjs" });
+        assert.match(error.traceback, /^a\.mjs:3\n  await /, call);
+        assert.match(error.traceback, /\n    at f \(a\.mjs:3:\d+\)\n/, call);
+        assert.doesNotMatch(error.traceback, /membrane:/);
+      }
+    });
+
+    only("an import of what a module does not export fails, with its place and the nearest name", async () => {
+      const s = session(Engine);
+      const script = (code) => s.run(code, { mode: "script", name: "a.mjs" });
+      for (const run of [script, s.run]) {
+        const { outcome, error } = await run('import path from "path";\nimport { htp } from "membrane";');
+        assert.equal(outcome, "error");
+        assert.equal(`${error.type}: ${error.message}`, "SyntaxError: Could not find export 'htp' in module 'membrane'. Did you mean http?");
+        assert.match(error.traceback, /^(a\.mjs|<cell 1>):2\nimport \{ htp \} from "membrane";\n\nSyntaxError: Could not/);
+      }
+      assert.match((await script('import { readfile as r } from "fs";\n1')).error.traceback, /Did you mean readFile\?\n    at a\.mjs:1:10\n/);
+      assert.equal(await s.value('import { join as j, default as p } from "path";\nj === p.join'), "true");
+    });
   }
+
+  only("an error of a misspelt name suggests the nearest", async () => {
+    const s = session(Engine);
+    for (const [code, message] of [["consle.log(1)", "consle is not defined. Did you mean console?"],
+                                   ["function f() { const total = 1; return totl }\nf()", "totl is not defined. Did you mean total?"],
+                                   ["nothinglikethis", "nothinglikethis is not defined"], ["xx", "xx is not defined"]]) {
+      const { error } = await s.run(code, { mode: "script", name: "a.js" });
+      assert.equal(error.message, message);
+      assert.ok(error.traceback.includes(`ReferenceError: ${message}\n`), error.traceback);
+    }
+    for (const [code, asked] of [["membrane.htp.get('x')", "membrane.http"], ["membrane.kv.gett('x')", "membrane.kv.get"]])
+      assert.ok((await s.run(code)).error.message.endsWith(`. Did you mean ${asked}?`), code);
+    assert.doesNotMatch((await s.run("membrane.http.get.x.y")).error.message, /Did you mean/);
+    assert.equal(await s.value("try { consle } catch (e) { e.message }"), "'consle is not defined'");
+  });
 
   only("what Intl lacks is refused by name", async () => {
     const s = session(Engine);
