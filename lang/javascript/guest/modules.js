@@ -19,9 +19,9 @@
   // --- built-in modules ---
 
   const kFetch = "programs have no sockets; fetch() makes HTTP requests (with --allow http)";
-  const kOneProcess = "there is one process with one thread: call the function itself, or fork the session";
+  const kOneProcess = "there is one process with one thread: call the function directly, or fork the session";
   const kAbsent = {
-    child_process: "there are no processes: write the work in JavaScript, or use a capability (the membrane module)",
+    child_process: "programs cannot start processes: do the work in JavaScript, or use a capability (the membrane module)",
     cluster: kOneProcess,
     worker_threads: kOneProcess,
     net: kFetch,
@@ -30,16 +30,16 @@
     http: kFetch,
     https: kFetch,
     http2: kFetch,
-    dns: `${kFetch}, and the host looks names up`,
-    "dns/promises": `${kFetch}, and the host looks names up`,
-    zlib: "there is no compression of one's own: bodies of fetch() come unpacked",
-    tty: "input and output are no terminals: use process.stdin and process.stdout",
+    dns: `${kFetch}, and the host resolves their names`,
+    "dns/promises": `${kFetch}, and the host resolves their names`,
+    zlib: "programs cannot compress or decompress; the bodies of fetch() arrive decompressed",
+    tty: "input and output are not terminals: use process.stdin and process.stdout",
     inspector: "there is no debugger: print with console.log()",
     repl: "a session is its own prompt: membrane repl --lang js",
     v8: "the engine is QuickJS: use structuredClone() for copies, process.memoryUsage() for memory",
     sqlite: 'use the capability sql (import { sql } from "membrane")',
-    wasi: "WebAssembly is not there in JavaScript",
-    async_hooks: "contexts do not follow promises here: hand the value on as an argument",
+    wasi: "JavaScript programs cannot run WebAssembly: run the module itself with membrane run",
+    async_hooks: "a context does not follow promises here: pass the value as an argument",
     diagnostics_channel: "there is nothing to subscribe to: call the function itself",
   };
 
@@ -153,7 +153,7 @@
   function absent(name) {
     const refusing = (what) =>
       function () {
-        throw coded(new Error(`${what} is not there: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+        throw coded(new Error(`${what} is not available: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
       };
     const own = {};
     for (const each of (kNamesOfAbsent[name] ?? "").split(" ").filter(Boolean))
@@ -398,8 +398,8 @@
     if (isBuiltin(name)) return hosts.has(name) || name.startsWith("node:") ? name : `node:${name}`;
     if (/^[a-z][a-z0-9+.-]+:/i.test(name)) {
       const why = name.startsWith("node:")
-        ? "Node's modules that are here are " + builtinNames().join(", ")
-        : "modules are files; fetch() reads from the net, where a grant allows it";
+        ? "the available modules of Node are " + builtinNames().join(", ")
+        : "modules are files; fetch() reads from the network, where a grant allows it";
       throw notFound(`Cannot find module '${name}': ${why}`);
     }
     const found = name.startsWith("#")
@@ -437,7 +437,7 @@
 
   const kTypeScript = /\.[cm]?ts$/;
   function withoutTypes(code) {
-    if (!typescript) throw new Error("TypeScript is not there: this build has no library that takes the types away");
+    if (!typescript) throw new Error("TypeScript is not available: the installed language lacks the library that removes types");
     refuseNamespaces(code);
     return typescript(code);
   }
@@ -463,7 +463,7 @@
       if (!hasValues) continue;
       const name = tokens.slice(i + 1, begin).map((token) => token.text).join("");
       const before = code.slice(0, at).split("\n");
-      throw new SyntaxError(`the namespace ${name} has values, and types alone are taken away: make it an object (const ` +
+      throw new SyntaxError(`the namespace ${name} has values, but only types are removed: make it an object (const ` +
         `${name.replaceAll(".", "_")} = { … }) or a module of its own (${before.length}:${before.at(-1).length + 1})`);
     }
   }

@@ -227,7 +227,7 @@
           process.exit(134);
         },
         kill() {
-          throw new Error("there are no other processes, and no signals: end the program with process.exit()");
+          throw new Error("there are no other processes and no signals: end the program with process.exit()");
         },
         umask: () => 0o22,
         getuid: () => 0,
@@ -276,7 +276,7 @@
         },
         binding() {
           throw new Error(
-            'there are no bindings: the parts of Node that are here are its modules (require("module").builtinModules)',
+            'there are no bindings: use the modules of Node (require("module").builtinModules)',
           );
         },
       },

@@ -382,7 +382,6 @@
     try {
       if (error instanceof Error) {
         type = `${error.name}`;
-        message = `${error.message}`;
         text = inspect(error);
         const place = /(?:\(|at )([^()\n]+?):(\d+)(?::\d+)?\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n"));
         const code = place && sourceOf(place[1]), line = code?.split("\n")[place[2] - 1];
@@ -483,7 +482,7 @@
           runTicks();
           return 1;
         }
-        turn.fail(new Error("what the code awaits never happens: nothing is left that could make it"));
+        turn.fail(new Error("the program awaits a promise that nothing can settle any more"));
         return 1;
       }
       turn.tell();
