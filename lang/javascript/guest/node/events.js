@@ -69,11 +69,12 @@ globalThis.__membrane.factories.set("events", (exports, module, load) => {
     throw coded(Error, "ERR_UNHANDLED_ERROR", `Unhandled error. (${shown})`, { context: error });
   }
 
-  // emit() of one value, which streams call for each chunk: cheaper with one listener.
+  // emit() of one value, which streams call for each chunk: cheaper with one listener or none.
   function emitOne(emitter, type, value) {
     const list = emitter._events?.[type];
-    if (list?.length !== 1 || emitter.emit !== EventEmitter.prototype.emit || emitter[kCaptures])
-      return emitter.emit(type, value);
+    const isPlain = emitter.emit === EventEmitter.prototype.emit && !emitter[kCaptures];
+    if (!isPlain || list?.length > 1) return emitter.emit(type, value);
+    if (list === undefined) return false;
     list[0].call(emitter, value);
     return true;
   }

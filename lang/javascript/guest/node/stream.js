@@ -142,7 +142,8 @@
         readableListening: false,
         scheduled: false,
         isFlowing: false,
-        isFetching: false,
+        isFetching: false, // in _read()
+        goesOn: false, // gives more without _read(), as long as there is room
         decoder: options?.encoding ? new StringDecoder(options.encoding) : null,
         encoding: options?.encoding ?? null,
         pipes: [],
@@ -201,8 +202,10 @@
       if (chunk !== undefined && (state.objectMode || chunk.length > 0)) {
         // What comes while nothing waits and nobody asks goes on at once.
         const isAlone = state.flowing && !state.isFlowing && !state.isFetching && state.length === 0 && !isFront;
-        if (isAlone && !state.constructing && !state.destroyed) emitOne(stream, "data", chunk);
-        else keep(state, chunk, isFront);
+        if (isAlone && !state.constructing && !state.destroyed) {
+          emitOne(stream, "data", chunk);
+          if (state.goesOn && state.length === 0 && !state.destroyed) return true;
+        } else keep(state, chunk, isFront);
       }
       if (!state.isFetching || !isServed(stream, state)) schedule(stream);
       return !state.ended && (state.length < state.highWaterMark || state.length === 0);
@@ -359,7 +362,7 @@
           state.didEndRead = true;
           endIfDone(this);
         }
-        this.emit("data", chunk);
+        emitOne(this, "data", chunk);
         return chunk;
       },
       on(name, listener) {
@@ -621,7 +624,7 @@
         ...options,
         read() {
           if (isPulling) return;
-          isPulling = true;
+          isPulling = this._readableState.goesOn = true;
           pull();
         },
         destroy(error, done) {
@@ -1044,6 +1047,7 @@
     function Transform(options) {
       if (!(this instanceof Transform)) return new Transform(options);
       Duplex.call(this, options);
+      this._readableState.goesOn = true;
       if (typeof options?.transform === "function") this._transform = options.transform;
       if (typeof options?.flush === "function") this._flush = options.flush;
     }
