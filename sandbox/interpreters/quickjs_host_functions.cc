@@ -70,11 +70,13 @@ HostAction ask_door(Asked& asked) {
   return asked.give(asked.js.make_string(*answer));
 }
 
-// (stream, text).
+// (stream, text or bytes).
 HostAction write(Asked& asked) {
   const auto text = asked.text(1);
+  const auto bytes = text ? std::nullopt : asked.bytes(1);
   const auto stream = asked.number(0);
   if (text && !asked.calls.print(asked.call, stream == 2.0, *text)) return HostAction::kTrap;
+  if (bytes && !asked.calls.print(asked.call, stream == 2.0, *bytes)) return HostAction::kTrap;
   return asked.give_undefined();
 }
 

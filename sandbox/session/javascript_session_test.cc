@@ -100,7 +100,8 @@ TEST_F(JavaScript, TypesAreTakenAwayFromModules) {
   put("/typed.ts", "export function square(x: number): number { return x * x }");
   const Report report = script(
       "main.ts", "import { square } from './typed.ts';\nconst n: number = square(4);\nconsole.log(n);");
-  if (!report.errors.empty() && report.errors[0].message.find("TypeScript is not there") != std::string::npos)
+  if (!report.errors.empty() &&
+      report.errors[0].message.find("TypeScript is not available") != std::string::npos)
     GTEST_SKIP() << report.errors[0].message;
   EXPECT_EQ(report.stdout_text, "16\n") << render_text(report, false);
 }

@@ -269,10 +269,16 @@
   // Requests made before the program awaits, as in Promise.all(urls.map(fetch)), are sent together.
   const kMostTogether = 64;
   let waiting = [];
-  function exchange(sent, what) {
+  function exchange(sent, what, place) {
     return new Promise((resolve, reject) => {
-      if (waiting.push({ sent, what, resolve, reject }) === 1) Promise.resolve().then(sendWaiting);
+      const fail = (error) => reject(placedAt(error, place));
+      if (waiting.push({ sent, what, resolve, reject: fail }) === 1) Promise.resolve().then(sendWaiting);
     });
+  }
+  // The error of a request that is sent later has the place of the call that asked for it.
+  function placedAt(error, place) {
+    const stack = [`${error.name}: ${error.message}`, ...place.stack.split("\n").slice(1)].join("\n");
+    return Object.defineProperty(error, "stack", { __proto__: null, value: stack, writable: true, configurable: true });
   }
   function sendWaiting() {
     const all = waiting;
@@ -298,6 +304,7 @@
   }
 
   async function fetch(input, init) {
+    const place = new Error();
     const request = new Request(input, init);
     request.signal.throwIfAborted();
     // Available content is not awaited: so requests that are made together stay together.
@@ -305,7 +312,7 @@
     const headers = Object.fromEntries([...request.headers].filter(([name]) => !kOfTheConnection.includes(name)));
     const sent = [request.method, request.url.split("#")[0], Object.keys(headers).length ? toJson(headers) : "",
                   content ? { base64: toBase64(content) } : ""];
-    const answer = await exchange(sent, `fetch ${request.url}`);
+    const answer = await exchange(sent, `fetch ${request.url}`, place);
     const redirected = new globals.URL(answer.url).href !== new globals.URL(sent[1]).href;
     if (redirected && request.redirect === "error") throw new TypeError(`fetch failed: ${request.url} redirects to ${answer.url}`);
     const response = new Response();

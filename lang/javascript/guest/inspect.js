@@ -102,6 +102,8 @@ globalThis.__membrane = ((globalThis) => {
     if (sources.size > 1000) sources.delete(sources.keys().next().value);
   }
   const sourceOf = (name) => sources.get(name)?.code;
+  const sourcesOf = (text) =>
+    Array.from(sources, ([name, { code, head }]) => [name, code, head]).filter(([, code]) => code.includes(text)).reverse();
   const placed = (line) => line.replace(/(\(|at )([^()\n]+):1:(\d+)(?=\)?$)/, (whole, before, name, column) => {
     const head = sources.get(name)?.head ?? 0;
     return column >= head ? `${before}${name}:1:${Math.max(column - head, 1)}` : whole;
@@ -529,5 +531,5 @@ globalThis.__membrane = ((globalThis) => {
   }
 
   const kinds = { isBuffer, isDate, isMap, isSet };
-  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, sourceOf, stackOf, table };
+  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, sourceOf, sourcesOf, stackOf, table };
 })(globalThis);

@@ -10,7 +10,7 @@
       const name = `${locale}`;
       if (/^(?:en|en-US|en-u-|en-US-u-|C|und)/i.test(name) && !/^en-(?!US|u-)/i.test(name)) continue;
       throw new RangeError(
-        `The locale ${name} is not there: Intl knows en-US. Write such a form by hand, as with Intl's parts of en-US`,
+        `The locale ${name} is not available: Intl has en-US alone. Use "en-US", or arrange what its formatToParts() returns`,
       );
     }
     return "en-US";
@@ -391,7 +391,7 @@
       const isOurs = zone.toLowerCase() === ours.toLowerCase();
       if (!isOurs && !/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone))
         throw new RangeError(
-          `The time zone ${zone} is not there: the clock is in ${ours}. Add the offset by hand, and leave timeZone out`,
+          `The time zone ${zone} is not available: the clock is in ${ours}. Leave timeZone out, and add the offset to the date`,
         );
       const o = { locale: checkLocale(locales), timeZone: isOurs ? ours : "UTC" };
       if (
@@ -772,7 +772,7 @@
     const kind = {
       [name]: class {
         constructor() {
-          throw new Error(`Intl.${name} is not there: Intl has numbers, dates, lists, plurals and order of en-US`);
+          throw new Error(`Intl.${name} is not available: Intl has numbers, dates, lists, plurals and the order of texts, all for en-US`);
         }
         static supportedLocalesOf() {
           return [];

@@ -19,9 +19,9 @@
   // --- built-in modules ---
 
   const kFetch = "programs have no sockets; fetch() makes HTTP requests (with --allow http)";
-  const kOneProcess = "there is one process with one thread: call the function itself, or fork the session";
+  const kOneProcess = "there is one process with one thread: call the function directly, or fork the session";
   const kAbsent = {
-    child_process: "there are no processes: write the work in JavaScript, or use a capability (the membrane module)",
+    child_process: "programs cannot start processes: do the work in JavaScript, or use a capability (the membrane module)",
     cluster: kOneProcess,
     worker_threads: kOneProcess,
     net: kFetch,
@@ -30,16 +30,16 @@
     http: kFetch,
     https: kFetch,
     http2: kFetch,
-    dns: `${kFetch}, and the host looks names up`,
-    "dns/promises": `${kFetch}, and the host looks names up`,
-    zlib: "there is no compression of one's own: bodies of fetch() come unpacked",
-    tty: "input and output are no terminals: use process.stdin and process.stdout",
+    dns: `${kFetch}, and the host resolves their names`,
+    "dns/promises": `${kFetch}, and the host resolves their names`,
+    zlib: "programs cannot compress or decompress; the bodies of fetch() arrive decompressed",
+    tty: "input and output are not terminals: use process.stdin and process.stdout",
     inspector: "there is no debugger: print with console.log()",
     repl: "a session is its own prompt: membrane repl --lang js",
     v8: "the engine is QuickJS: use structuredClone() for copies, process.memoryUsage() for memory",
     sqlite: 'use the capability sql (import { sql } from "membrane")',
-    wasi: "WebAssembly is not there in JavaScript",
-    async_hooks: "contexts do not follow promises here: hand the value on as an argument",
+    wasi: "JavaScript programs cannot run WebAssembly: run the module itself with membrane run",
+    async_hooks: "a context does not follow promises here: pass the value as an argument",
     diagnostics_channel: "there is nothing to subscribe to: call the function itself",
   };
 
@@ -153,7 +153,7 @@
   function absent(name) {
     const refusing = (what) =>
       function () {
-        throw coded(new Error(`${what} is not there: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+        throw coded(new Error(`${what} is not available: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
       };
     const own = {};
     for (const each of (kNamesOfAbsent[name] ?? "").split(" ").filter(Boolean))
@@ -398,8 +398,8 @@
     if (isBuiltin(name)) return hosts.has(name) || name.startsWith("node:") ? name : `node:${name}`;
     if (/^[a-z][a-z0-9+.-]+:/i.test(name)) {
       const why = name.startsWith("node:")
-        ? "Node's modules that are here are " + builtinNames().join(", ")
-        : "modules are files; fetch() reads from the net, where a grant allows it";
+        ? "the available modules of Node are " + builtinNames().join(", ")
+        : "modules are files; fetch() reads from the network, where a grant allows it";
       throw notFound(`Cannot find module '${name}': ${why}`);
     }
     const found = name.startsWith("#")
@@ -437,7 +437,7 @@
 
   const kTypeScript = /\.[cm]?ts$/;
   function withoutTypes(code) {
-    if (!typescript) throw new Error("TypeScript is not there: this build has no library that takes the types away");
+    if (!typescript) throw new Error("TypeScript is not available: the installed language lacks the library that removes types");
     refuseNamespaces(code);
     return typescript(code);
   }
@@ -463,7 +463,7 @@
       if (!hasValues) continue;
       const name = tokens.slice(i + 1, begin).map((token) => token.text).join("");
       const before = code.slice(0, at).split("\n");
-      throw new SyntaxError(`the namespace ${name} has values, and types alone are taken away: make it an object (const ` +
+      throw new SyntaxError(`the namespace ${name} has values, but only types are removed: make it an object (const ` +
         `${name.replaceAll(".", "_")} = { … }) or a module of its own (${before.length}:${before.at(-1).length + 1})`);
     }
   }
@@ -657,7 +657,56 @@
   function whyOf(error) {
     if (!(error instanceof ReferenceError || error instanceof SyntaxError)) return error;
     const [, name] = /'([^']*)'[^']*$/.exec(`${error.message}`) ?? [];
-    return notLoaded.get(name) ?? error;
+    return notLoaded.get(name) ?? explained(error);
+  }
+
+  // An error of linking has neither a place nor a hint.
+  function explained(error) {
+    const [, name, module] = /^Could not find export '(.*)' in module '(.*)'$/.exec(`${error.message}`) ?? [];
+    if (name === undefined) return error;
+    error.message += shared.asked(shared.nearest(name, exportsOf(module)));
+    const place = placeOfImport(name, module);
+    const stack = `${error.name}: ${error.message}\n    at ${place}`;
+    if (place !== undefined) Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
+    return error;
+  }
+  function exportsOf(path) {
+    if (!sourcesOfModules.has(path)) return namesOf(path);
+    const code = sourcesOfModules.get(path);
+    const names = [];
+    for (const [, name] of code.matchAll(/\bexport\s+(?:async\s+)?(?:const|let|var|class|function)\b[\s*]*([\w$]+)/g))
+      names.push(name);
+    for (const [, list] of code.matchAll(/\bexport\s*\{([^{}]*)\}/g))
+      for (const entry of list.split(",")) names.push(entry.trim().split(/\s+as\s+/).at(-1));
+    return names;
+  }
+  // "file:line:column" of the name in the statement that imports it from the module.
+  function placeOfImport(name, module) {
+    for (const [path, code, head] of shared.sourcesOf(name)) {
+      const tokens = shared.tokensOf(code);
+      let at;
+      for (let i = 0; i < tokens.length; ++i) {
+        const { kind, text } = tokens[i];
+        if (text === "import" || text === "export") at = undefined;
+        else if (kind === "word" && text === name) at ??= tokens[i].at;
+        else if (kind === "string" && at !== undefined && tokens[i - 1]?.text === "from") {
+          if (isOf(path, text.slice(1, -1), module)) return placeIn(path, code, at, head);
+          at = undefined;
+        }
+      }
+    }
+    return undefined;
+  }
+  function isOf(path, name, module) {
+    try {
+      return find(directoryOf(join("/", path)), name, kImport) === module;
+    } catch {
+      return false;
+    }
+  }
+  function placeIn(path, code, at, head) {
+    const lines = code.slice(0, at).split("\n");
+    return `${path}:${lines.length}:${lines.at(-1).length + 1 + (lines.length === 1 ? head : 0)}`;
   }
 
   const isName = (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default";
@@ -741,11 +790,23 @@
     if (!spaces.has(all)) spaces.set(all, Object.assign(Object.create(null), all, { default: all }));
     return spaces.get(all);
   }
-  function importNow(name) {
+  function importNow(name, ...needed) {
     if (name === "membrane:raw") return rawOf;
-    return spaceOf(builtin(isBuiltin(name) ? name : find("/", name, kImport)));
+    return withNames(spaceOf(builtin(isBuiltin(name) ? name : find("/", name, kImport))), name, needed);
   }
-  async function importLater(base, given) {
+  // Of a cell, whose imports are no more than calls.
+  function withNames(space, module, needed) {
+    for (const name of needed)
+      if (!(name in Object(space))) {
+        const hint = shared.asked(shared.nearest(name, Object.keys(Object(space))));
+        throw new SyntaxError(`Could not find export '${name}' in module '${module}'${hint}`);
+      }
+    return space;
+  }
+  async function importLater(base, given, needed = []) {
+    return withNames(await importAny(base, given), given, needed);
+  }
+  async function importAny(base, given) {
     const name = resolve(base, `${given}`);
     const failure = lent.get(name)?.failure;
     if (failure) {

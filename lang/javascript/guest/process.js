@@ -2,12 +2,12 @@
 ((globalThis) => {
   "use strict";
   // Of the language's own, also where a program has put something else under their names.
-  const { BigInt, Error, Math, Number, Object, Set, Symbol, Uint8Array } = globalThis;
+  const { ArrayBuffer, BigInt, Error, Math, Number, Object, Set, Symbol, TypeError, Uint8Array } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, globals } = shared;
 
-  // `write` takes a descriptor and a string, `end` an exit code, `fail` an error thrown by a callback.
-  shared.makeProcess = ({ write, end, fail }) => {
+  // `write` takes a descriptor and a string or bytes, `end` an exit code, `fail` an error thrown by a callback, `defer` a job.
+  shared.makeProcess = ({ write, end, fail, defer }) => {
     class Exit {}
     // For "exit" and others; created when a program first listens.
     let emitter = null;
@@ -41,18 +41,45 @@
       return object;
     };
 
-    // Calls that run before promise jobs: drained after a piece of the program has run, else as promise jobs.
-    let ticks = [];
+    // Calls that run before promise jobs: drained after a piece of the program has run, else as promise jobs. Each is
+    // followed by its arguments; those before `ticked` have run.
+    const kMostTicked = 2048;
+    let ticks = [],
+      ticked = 0,
+      areTicksDue = false;
     function runTicks() {
-      while (ticks.length) {
-        const [call, values] = ticks.shift();
+      while (ticked < ticks.length) {
+        const call = ticks[ticked],
+          values = ticks[ticked + 1];
+        ticked += 2;
+        if (ticked === kMostTicked) dropTicked();
         try {
-          call(...values);
+          if (values.length === 0) call();
+          else call(...values);
         } catch (error) {
           fail(error);
         }
       }
+      forgetTicks();
     }
+    function dropTicked() {
+      ticks = ticks.slice(ticked);
+      ticked = 0;
+    }
+    function forgetTicks() {
+      ticks = [];
+      ticked = 0;
+      areTicksDue = false;
+    }
+    function nextTick(call, ...values) {
+      if (typeof call !== "function")
+        shared.builtin("internal/check").wrongType("callback", "of type function", call);
+      ticks.push(call, values);
+      if (areTicksDue) return;
+      areTicksDue = true;
+      defer(runTicks);
+    }
+    shared.nextTick = nextTick;
 
     // The unread input of the turn. If it waits, the host has more.
     let input = new Uint8Array(),
@@ -102,6 +129,18 @@
       return bytes;
     };
 
+    // What the host writes: a string, as UTF-8, or bytes.
+    function outputOfChunk(data, encoding) {
+      if (typeof data === "string") {
+        const isUtf8 = typeof encoding !== "string" || /^(?:utf-?8)?$/i.test(encoding);
+        return isUtf8 ? data : shared.builtin("buffer").Buffer.from(data, encoding);
+      }
+      const { coded, wrongType } = shared.builtin("internal/check");
+      if (data === null) throw coded(TypeError, "ERR_STREAM_NULL_VALUES", "May not write null values to stream");
+      if (!ArrayBuffer.isView(data))
+        wrongType("chunk", "of type string or an instance of Buffer, TypedArray, or DataView", data);
+      return shared.bytesOf(data);
+    }
     function outputOf(fd) {
       let own = null;
       return listens(
@@ -111,14 +150,15 @@
           writable: true,
           columns: 80,
           write(data, encoding, call) {
-            write(fd, typeof data === "string" ? data : shared.textOf(shared.bytesOf(data)));
+            write(fd, outputOfChunk(data, encoding));
             const done = typeof encoding === "function" ? encoding : call;
             if (done) process.nextTick(done);
             return true;
           },
           end(data, ...rest) {
-            if (data !== undefined && typeof data !== "function") this.write(data);
             const done = [data, ...rest].find((each) => typeof each === "function");
+            if (data !== undefined && data !== null && data !== done)
+              this.write(data, rest[0] === done ? undefined : rest[0]);
             if (done) process.nextTick(done);
             return this;
           },
@@ -187,19 +227,14 @@
           process.exit(134);
         },
         kill() {
-          throw new Error("there are no other processes, and no signals: end the program with process.exit()");
+          throw new Error("there are no other processes and no signals: end the program with process.exit()");
         },
         umask: () => 0o22,
         getuid: () => 0,
         geteuid: () => 0,
         getgid: () => 0,
         getegid: () => 0,
-        nextTick(call, ...values) {
-          if (typeof call !== "function")
-            shared.builtin("internal/check").wrongType("callback", "of type function", call);
-          ticks.push([call, values]);
-          if (ticks.length === 1) globals.queueMicrotask(runTicks);
-        },
+        nextTick,
         hrtime: Object.assign(
           ([s, ns] = [0, 0]) => {
             const whole = BigInt(Math.round(performance.now() * 1e6)) - BigInt(s) * 1_000_000_000n - BigInt(ns);
@@ -241,7 +276,7 @@
         },
         binding() {
           throw new Error(
-            'there are no bindings: the parts of Node that are here are its modules (require("module").builtinModules)',
+            'there are no bindings: use the modules of Node (require("module").builtinModules)',
           );
         },
       },
@@ -262,7 +297,7 @@
         input = text === "" ? new Uint8Array() : shared.utf8(text);
         inputWaits = waits;
         stdin = null;
-        ticks = [];
+        forgetTicks();
         if (isScript) emitter = null;
       },
     };

@@ -128,7 +128,7 @@
 
   // `import {a as b}, * as c from "d"` as a declaration, and where it ends.
   function importOf(code, tokens, i) {
-    const names = [];
+    const names = [], needed = [];
     let star = null, k = i + 1;
     while (k < tokens.length && tokens[k].kind !== "string") {
       const { text, kind } = tokens[k];
@@ -140,6 +140,7 @@
           if (tokens[k].text === ",") continue;
           const name = tokens[k].kind === "string" || tokens[k].kind === "word" ? tokens[k].text : null;
           if (name === null) return null;
+          needed.push(tokens[k].kind === "string" ? name : `"${name}"`);
           if (tokens[k + 1]?.text === "as") {
             names.push(`${name}: ${tokens[k + 2].text}`);
             k += 2;
@@ -168,11 +169,13 @@
     // A file must be read, and may have to wait for others; built-in modules are available.
     const name = from.text.slice(1, -1);
     const isThere = shared.isBuiltin ? shared.isBuiltin(name) : !/^\.{0,2}\//.test(name);
-    const imported = !isThere ? `await __membrane_import_later(${from.text})` : `__membrane_import(${from.text})`;
+    const importing = (...wanted) =>
+      isThere ? `__membrane_import(${[from.text, ...wanted].join(", ")})`
+        : `await __membrane_import_later(${[from.text, ...wanted].join(", ")})`;
     const parts = [];
-    if (star) parts.push(`var ${star} = ${imported};`);
-    if (names.length) parts.push(`var {${names.join(", ")}} = ${imported};`);
-    if (parts.length === 0) parts.push(`${imported};`);
+    if (star) parts.push(`var ${star} = ${importing()};`);
+    if (names.length) parts.push(`var {${names.join(", ")}} = ${importing(...needed)};`);
+    if (parts.length === 0) parts.push(`${importing()};`);
     return { end, text: parts.join(" ") };
   }
 

@@ -69,37 +69,93 @@
 
   // --- timers: time advances to the next one when there is nothing else to do ---
 
+  // A binary heap by the time that each is due, then by age. A timer's place is its index there; -1 when it is in it no more.
   let timers = [], nextTimer = 1, now = 0;
+  let timersById = { __proto__: null };  // the engine's Map is slow with numbers in sequence
   class Timeout {
     constructor(call, values, ms, isInterval) {
       if (typeof call !== "function") throw new TypeError('The "callback" argument must be of type function. Received ' + inspect(call));
       const delay = Number(ms);
-      Object.assign(this, { call, values, ms: delay >= 1 && delay <= 0x7fffffff ? delay : 1, isInterval, id: nextTimer++, isRef: true });
+      this.call = call;
+      this.values = values;
+      this.ms = delay >= 1 && delay <= 0x7fffffff ? delay : 1;
+      this.isInterval = isInterval;
+      this.id = nextTimer++;
+      this.isRef = true;
       this.at = now + (isInterval === null ? 0 : this.ms);
-      timers.push(this);
+      this.place = timers.push(this) - 1;
+      timersById[this.id] = this;
+      rise(this);
     }
     ref() { this.isRef = true; return this; }
     unref() { this.isRef = false; return this; }
     hasRef() { return this.isRef; }
-    refresh() { this.at = now + this.ms; return this; }
+    refresh() {
+      this.at = now + this.ms;
+      if (this.place >= 0) move(this);
+      return this;
+    }
     close() { clear(this); return this; }
     [Symbol.toPrimitive]() { return this.id; }
     [Symbol.for("nodejs.util.inspect.custom")]() { return `Timeout { id: ${this.id} }`; }
   }
-  const clear = (timer) => {
-    timers = timers.filter((t) => t !== timer && t.id !== (typeof timer === "object" ? undefined : Number(timer)));
-  };
+  const isEarlier = (a, b) => a.at < b.at || (a.at === b.at && a.id < b.id);
+  function place(timer, index) {
+    timers[index] = timer;
+    timer.place = index;
+  }
+  function rise(timer) {
+    while (timer.place > 0) {
+      const above = timers[(timer.place - 1) >> 1], index = above.place;
+      if (!isEarlier(timer, above)) return;
+      place(above, timer.place);
+      place(timer, index);
+    }
+  }
+  function sink(timer) {
+    for (;;) {
+      const left = timers[2 * timer.place + 1], right = timers[2 * timer.place + 2];
+      const below = right !== undefined && isEarlier(right, left) ? right : left, index = below?.place;
+      if (below === undefined || !isEarlier(below, timer)) return;
+      place(below, timer.place);
+      place(timer, index);
+    }
+  }
+  function move(timer) {
+    rise(timer);
+    sink(timer);
+  }
+  function clear(given) {
+    const timer = given !== null && typeof given === "object" ? given : timersById[Number(given)];
+    if (!(timer instanceof Timeout) || timer.place < 0) return;
+    const last = timers.pop();
+    if (last !== timer) {
+      place(last, timer.place);
+      move(last);
+    }
+    timer.place = -1;
+    delete timersById[timer.id];
+  }
+  function clearAll() {
+    for (const timer of timers) timer.place = -1;
+    timers = [];
+    timersById = { __proto__: null };
+  }
 
   // Runs the timer that is due next; false if there is none.
   function runTimer() {
     if (timers.length === 0) return false;
-    const next = timers.reduce((a, b) => b.at < a.at || (b.at === a.at && b.id < a.id) ? b : a);
+    const [next] = timers;
     if (next.at > now) {
       sleep(next.at - now);
       now = next.at;
     }
-    if (next.isInterval) next.at = now + next.ms;
-    else clear(next);
+    if (next.isInterval) {
+      next.at = now + next.ms;
+      move(next);
+    } else {
+      clear(next);
+    }
     next.call(...next.values);
     return true;
   }
@@ -185,7 +241,8 @@
 
   // --- process, and the global names of modules ---
 
-  const ofProcess = shared.makeProcess({ write, end: (code) => turn.end(code), fail: (error) => turn?.fail(error) });
+  const ofProcess = shared.makeProcess({
+    write, end: (code) => turn.end(code), fail: (error) => turn?.fail(error), defer: bareMicrotask });
   const { process, Exit, readLine, runTicks } = ofProcess;
   globals.process = process;
   globals.global = globalThis;
@@ -198,7 +255,7 @@
   const isTypeScript = (name) => /\.[cm]?ts$/.test(name);
 
   hide("__membrane_import", importNow);
-  hide("__membrane_import_later", (name) => importLater(turn?.request.name ?? "", name));
+  hide("__membrane_import_later", (name, ...needed) => importLater(turn?.request.name ?? "", name, needed));
   // Runs a script, whose names are local to a function; callbacks that it deferred to the end of its first part run then.
   hide("__membrane_main", (run) => {
     const module = moduleOf(turn?.request.name ?? "", true);
@@ -291,10 +348,10 @@
       this.settled = true;
       if (!isFinal && this.isTaken("uncaughtException", error, "uncaughtException")) return;
       if (this.exit !== undefined) {
-        timers = [];
+        clearAll();
         Object.assign(this.result, { outcome: "exit", value: null, error: null, exit_code: this.exit });
       } else if (this.result.outcome === "ok") {
-        timers = [];
+        clearAll();
         Object.assign(this.result, { outcome: "error", value: null, error: errorOf(error), exit_code: 1 });
       }
     }
@@ -308,7 +365,7 @@
         this.tellOfExit(this.result.outcome === "ok" ? Number(process.exitCode ?? 0) & 0xff : 1);
       if (this.result.outcome === "ok" && this.isScript && process.exitCode !== undefined)
         Object.assign(this.result, { outcome: "exit", exit_code: Number(process.exitCode) & 0xff });
-      if (this.isScript) timers = [];
+      if (this.isScript) clearAll();
       this.result.displays = displays;
       try {
         ask({ session: "result", ...this.result });
@@ -325,10 +382,12 @@
     try {
       if (error instanceof Error) {
         type = `${error.name}`;
-        message = `${error.message}`;
         text = inspect(error);
         const place = /(?:\(|at )([^()\n]+?):(\d+)(?::\d+)?\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n"));
-        const line = place && sourceOf(place[1])?.split("\n")[place[2] - 1];
+        const code = place && sourceOf(place[1]), line = code?.split("\n")[place[2] - 1];
+        const hint = shared.hintOf(`${error.message}`, code, line);
+        message = `${error.message}${hint}`;
+        if (hint) text = text.replace(error.message, () => message);
         if (line !== undefined && line.trim() !== "") text = `${place[1]}:${place[2]}\n${line}\n\n${text}`;
       } else {
         type = error === null ? "null" : typeof error;
@@ -423,7 +482,7 @@
           runTicks();
           return 1;
         }
-        turn.fail(new Error("what the code awaits never happens: nothing is left that could make it"));
+        turn.fail(new Error("the program awaits a promise that nothing can settle any more"));
         return 1;
       }
       turn.tell();

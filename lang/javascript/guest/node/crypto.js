@@ -282,7 +282,7 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
       throw coded(
         Error,
         "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM",
-        `crypto.${name}() is not there: node:crypto has digests, HMAC, pbkdf2, hkdf and randomness`,
+        `crypto.${name}() is not available: node:crypto has digests, HMAC, pbkdf2, hkdf and randomness`,
       );
     };
   exports.subtle = subtle;

@@ -36,6 +36,16 @@ globalThis.__membrane.factories.set("internal/errno", (exports) => {
     ECANCELED: [125, "operation canceled"],
   };
 
+  // With room in its stack for our own frames, which are left out when it is shown.
+  const kOwnFrames = 20;
+  function deepError(message) {
+    const limit = Error.stackTraceLimit;
+    if (typeof limit === "number" && limit > 0) Error.stackTraceLimit = limit + kOwnFrames;
+    const error = new Error(message);
+    Error.stackTraceLimit = limit;
+    return error;
+  }
+
   // What the door said of a request about files, as the error that Node throws. The host's reason follows, where it
   // has one: it names the grant.
   function fileError({ errno, message, grant }, syscall, path, dest) {
@@ -43,7 +53,7 @@ globalThis.__membrane.factories.set("internal/errno", (exports) => {
     const [number, words] = kErrors[code] ?? [5, "i/o error"];
     const places = (path === undefined ? "" : ` '${path}'`) + (dest === undefined ? "" : ` -> '${dest}'`);
     const why = message && errno !== "ENOENT" ? ` (${message}${grant ? ` ${grant} would allow it.` : ""})` : "";
-    const error = new Error(`${code}: ${words}, ${syscall}${places}${why}`);
+    const error = deepError(`${code}: ${words}, ${syscall}${places}${why}`);
     Object.assign(error, { errno: -number, code, syscall });
     if (path !== undefined) error.path = path;
     if (dest !== undefined) error.dest = dest;

@@ -1,8 +1,9 @@
 // node:events.
 globalThis.__membrane.factories.set("events", (exports, module, load) => {
   "use strict";
+  const shared = load("internal/shared");
   const { abortError, checkFunction, coded } = load("internal/check");
-  const { inspect } = load("internal/shared");
+  const { inspect } = shared;
   const kCapture = Symbol.for("nodejs.rejection"),
     kMonitor = Symbol("events.errorMonitor");
 
@@ -68,6 +69,16 @@ globalThis.__membrane.factories.set("events", (exports, module, load) => {
     throw coded(Error, "ERR_UNHANDLED_ERROR", `Unhandled error. (${shown})`, { context: error });
   }
 
+  // emit() of one value, which streams call for each chunk: cheaper with one listener or none.
+  function emitOne(emitter, type, value) {
+    const list = emitter._events?.[type];
+    const isPlain = emitter.emit === EventEmitter.prototype.emit && !emitter[kCaptures];
+    if (!isPlain || list?.length > 1) return emitter.emit(type, value);
+    if (list === undefined) return false;
+    list[0].call(emitter, value);
+    return true;
+  }
+
   Object.assign(EventEmitter.prototype, {
     _events: undefined,
     _eventsCount: 0,
@@ -81,16 +92,17 @@ globalThis.__membrane.factories.set("events", (exports, module, load) => {
     getMaxListeners() {
       return this._maxListeners ?? EventEmitter.defaultMaxListeners;
     },
+    // A list is never changed, but replaced: a listener may add and remove others.
     emit(type, ...values) {
-      const table = tableOf(this);
-      if (type === "error" && table[kMonitor] !== undefined) this.emit(kMonitor, ...values);
-      const list = table[type];
+      const table = this._events;
+      if (type === "error" && table?.[kMonitor] !== undefined) this.emit(kMonitor, ...values);
+      const list = table?.[type];
       if (list === undefined) {
         if (type === "error") failWith(values[0]);
         return false;
       }
-      for (const listener of list) {
-        const result = listener.apply(this, values);
+      for (let i = 0; i < list.length; ++i) {
+        const result = list[i].apply(this, values);
         if (result !== undefined && result !== null && this[kCaptures] && typeof result.then === "function")
           result.then(undefined, (error) =>
             typeof this[kCapture] === "function" ? this[kCapture](error, type, ...values) : this.emit("error", error),
@@ -273,5 +285,6 @@ globalThis.__membrane.factories.set("events", (exports, module, load) => {
     },
     EventEmitterAsyncResource: EventEmitter,
   });
+  shared.emitOne = emitOne;
   module.exports = EventEmitter;
 });

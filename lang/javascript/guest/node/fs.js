@@ -901,7 +901,7 @@
       throw coded(
         Error,
         "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM",
-        `fs.${name}() is not there: nothing else changes the program's files while it runs. Read the file again when it matters.`,
+        `fs.${name}() is not available: nothing else changes the program's files while it runs. Read the file again where it matters.`,
       );
     };
     for (const name of ["watch", "watchFile"]) fs[name] = noWatching(name);

@@ -8,7 +8,8 @@
     const { Buffer } = load("buffer");
     const { StringDecoder } = load("string_decoder");
     const { abortError, coded, wrongType } = load("internal/check");
-    const tick = (call, ...values) => globalThis.process.nextTick(call, ...values);
+    const isOutput = (to) => to === globalThis.process.stdout || to === globalThis.process.stderr;
+    const { emitOne, nextTick: tick } = shared;
 
     function Stream(options) {
       EventEmitter.call(this, options);
@@ -89,7 +90,7 @@
       Object.defineProperties(Class.prototype, {
         destroyed: {
           get() {
-            return statesOf(this).some((state) => state.destroyed);
+            return Boolean(this._readableState?.destroyed || this._writableState?.destroyed);
           },
           set(value) {
             for (const state of statesOf(this)) state.destroyed = value;
@@ -125,6 +126,7 @@
         objectMode,
         highWaterMark: limitOf(options, objectMode, isDuplex ? "readableHighWaterMark" : "highWaterMark"),
         buffer: [],
+        first: 0, // of the buffer: those before it are taken
         length: 0,
         ended: false,
         endScheduled: false,
@@ -139,12 +141,16 @@
         needReadable: false,
         readableListening: false,
         scheduled: false,
+        isFlowing: false,
+        isFetching: false, // in _read()
+        goesOn: false, // gives more without _read(), as long as there is room
         decoder: options?.encoding ? new StringDecoder(options.encoding) : null,
         encoding: options?.encoding ?? null,
         pipes: [],
         autoDestroy: options?.autoDestroy !== false,
         emitClose: options?.emitClose,
         didRead: false,
+        waiting: null,
       };
     }
     function Readable(options) {
@@ -193,14 +199,31 @@
         stream.destroy(coded(Error, "ERR_STREAM_PUSH_AFTER_EOF", "stream.push() after EOF"));
         return false;
       }
-      if (chunk !== undefined && (state.objectMode || chunk.length > 0)) keep(state, chunk, isFront);
-      schedule(stream);
-      return !state.ended && state.length < state.highWaterMark;
+      if (chunk !== undefined && (state.objectMode || chunk.length > 0)) {
+        // What comes while nothing waits and nobody asks goes on at once.
+        const isAlone = state.flowing && !state.isFlowing && !state.isFetching && state.length === 0 && !isFront;
+        if (isAlone && !state.constructing && !state.destroyed) {
+          emitOne(stream, "data", chunk);
+          if (state.goesOn && state.length === 0 && !state.destroyed) return true;
+        } else keep(state, chunk, isFront);
+      }
+      if (!state.isFetching || !isServed(stream, state)) schedule(stream);
+      return !state.ended && (state.length < state.highWaterMark || state.length === 0);
+    }
+    // Whether nothing but a loop reads the stream, which asks again when it has done its round.
+    function isServed(stream, state) {
+      return state.waiting?.length === 0 && !state.flowing && stream._events?.readable?.length === 1;
     }
     function keep(state, chunk, isFront) {
-      if (isFront) state.buffer.unshift(chunk);
+      if (isFront) withoutTaken(state).unshift(chunk);
       else state.buffer.push(chunk);
       state.length += sizeOf(state, chunk);
+    }
+    // The buffer, for those who do more than to take its first chunk.
+    function withoutTaken(state) {
+      if (state.first > 0) state.buffer.splice(0, state.first);
+      state.first = 0;
+      return state.buffer;
     }
     const typeErrorOf = (...values) => {
       try {
@@ -211,43 +234,60 @@
     };
     function schedule(stream) {
       const state = stream._readableState;
-      if (state.scheduled) return;
+      if (state.scheduled || (state.isFlowing && state.flowing)) return;
       state.scheduled = true;
-      tick(() => {
-        state.scheduled = false;
-        if (!state.destroyed) flow(stream);
-      });
+      tick(flowNow, stream);
+    }
+    function flowNow(stream) {
+      const state = stream._readableState;
+      state.scheduled = false;
+      if (!state.destroyed) flow(stream);
     }
     function fetchMore(stream) {
       const state = stream._readableState;
       if (state.reading || state.ended || state.destroyed || state.constructing || state.errored) return;
       state.reading = true;
       state.didRead = true;
+      state.isFetching = true;
       try {
         stream._read(state.highWaterMark);
       } catch (error) {
         stream.destroy(error);
       }
+      state.isFetching = false;
     }
     // Emits available data and requests more, depending on the stream's mode.
     function flow(stream) {
       const state = stream._readableState;
-      if (state.constructing) return;
+      if (state.constructing || state.isFlowing) return;
       if (state.flowing) {
-        while (state.flowing && state.buffer.length && !state.destroyed) stream.emit("data", takeAll(state));
-        if (state.flowing && !state.ended && !state.destroyed) fetchMore(stream);
-      } else if (state.readableListening) {
-        if (state.length > 0 || state.ended) {
-          if (!state.endEmitted && (state.length > 0 || state.ended)) stream.emit("readable");
+        state.isFlowing = true;
+        try {
+          flowOn(stream, state);
+        } finally {
+          state.isFlowing = false;
         }
+      } else if (state.readableListening) {
+        if ((state.length > 0 || state.ended) && !state.endEmitted) stream.emit("readable");
         if (state.length < state.highWaterMark) fetchMore(stream);
       } else if (state.didRead && state.length < state.highWaterMark) {
         fetchMore(stream);
       }
       endIfDone(stream);
     }
-    function takeAll(state) {
-      const chunk = state.buffer.shift();
+    // As long as the source gives what it is asked for at once.
+    function flowOn(stream, state) {
+      do {
+        while (state.flowing && state.length > 0 && !state.destroyed) emitOne(stream, "data", takeFirst(state));
+        if (state.flowing && !state.ended && !state.destroyed) fetchMore(stream);
+      } while (state.flowing && state.length > 0 && !state.destroyed);
+    }
+    function takeFirst(state) {
+      const { buffer, first } = state;
+      const chunk = buffer[first];
+      buffer[first] = undefined;
+      state.first = first + 1;
+      if (state.first === buffer.length) buffer.length = state.first = 0;
       state.length -= sizeOf(state, chunk);
       return chunk;
     }
@@ -274,6 +314,10 @@
       });
     }
 
+    function joined(state) {
+      const buffer = withoutTaken(state);
+      return buffer.length === 1 ? buffer[0] : state.decoder ? buffer.join("") : Buffer.concat(buffer);
+    }
     Object.assign(Readable.prototype, {
       _read() {
         throw coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The _read() method is not implemented");
@@ -298,32 +342,27 @@
           if (state.length === 0) return null;
         }
         let chunk;
-        if (state.objectMode) chunk = takeAll(state);
+        if (state.objectMode) chunk = takeFirst(state);
         else if (size === undefined || size >= state.length) {
           if (size > state.length && !state.ended) {
             fetchMore(this);
             return null;
           }
-          chunk =
-            state.buffer.length === 1
-              ? state.buffer[0]
-              : state.decoder
-                ? state.buffer.join("")
-                : Buffer.concat(state.buffer);
+          chunk = joined(state);
           state.buffer = [];
           state.length = 0;
         } else {
-          const all = state.decoder ? state.buffer.join("") : Buffer.concat(state.buffer);
+          const all = joined(state);
           chunk = all.slice(0, size);
           state.buffer = [all.slice(size)];
           state.length -= size;
         }
-        if (!state.ended && state.length < state.highWaterMark) tick(() => fetchMore(this));
+        if (!state.ended && state.length < state.highWaterMark) fetchMore(this);
         if (state.ended && state.length === 0) {
           state.didEndRead = true;
           endIfDone(this);
         }
-        this.emit("data", chunk);
+        emitOne(this, "data", chunk);
         return chunk;
       },
       on(name, listener) {
@@ -363,7 +402,7 @@
         const state = this._readableState;
         state.decoder = new StringDecoder(encoding);
         state.encoding = state.decoder.encoding;
-        const text = state.buffer.map((chunk) => state.decoder.write(chunk)).join("");
+        const text = withoutTaken(state).map((chunk) => state.decoder.write(chunk)).join("");
         state.buffer = text ? [text] : [];
         state.length = text.length;
         return this;
@@ -385,7 +424,7 @@
         (this[kPiped] ??= new Map()).set(to, { onData, onDrain, onEnd, onError });
         to.on("error", onError);
         to.once("close", onError);
-        if (end && to !== globalThis.process.stdout && to !== globalThis.process.stderr)
+        if (end && !isOutput(to))
           state.endEmitted ? tick(onEnd) : this.once("end", onEnd);
         to.emit("pipe", this);
         this.on("data", onData);
@@ -418,48 +457,94 @@
         this._read = () => old.resume?.();
         return this;
       },
-      async *[Symbol.asyncIterator]() {
-        yield* valuesOf(this, true);
+      [Symbol.asyncIterator]() {
+        return valuesOf(this, true);
       },
       iterator({ destroyOnReturn = true } = {}) {
         return valuesOf(this, destroyOnReturn);
       },
     });
     const kPiped = Symbol("piped");
-    async function* valuesOf(stream, destroysOnReturn) {
-      let wake = null,
-        failure,
-        isOver = false;
-      const call = () => {
-        const to = wake;
-        wake = null;
-        to?.();
-      };
-      stream.on("readable", call);
-      const stop = finished(stream, { writable: false }, (error) => {
-        if (error) failure = error;
-        isOver = true;
-        call();
-      });
-      let isWhole = false;
-      try {
-        for (;;) {
-          const chunk = stream.destroyed ? null : stream.read();
-          if (chunk !== null) yield chunk;
-          else if (failure) throw failure;
-          else if (isOver) {
-            isWhole = true;
-            return;
-          } else
-            await new Promise((resolve) => {
-              wake = resolve;
-            });
-        }
-      } finally {
+    // An async generator in all but its cost.
+    const kAsyncIterator = Object.getPrototypeOf(Object.getPrototypeOf(async function* () {}).prototype);
+    const kGenerator = Object.create(kAsyncIterator, {
+      [Symbol.toStringTag]: { value: "AsyncGenerator", configurable: true },
+    });
+    const over = (value) => Promise.resolve({ value, done: true });
+    function valuesOf(stream, destroysOnReturn) {
+      const waiting = []; // calls of next()
+      let failure,
+        stop,
+        isOver = false,
+        isClosed = false;
+      function begin() {
+        stream.on("readable", serve);
+        if (stream._readableState) stream._readableState.waiting = waiting;
+        stop = finished(stream, { writable: false }, (error) => {
+          if (error) failure = error;
+          isOver = true;
+          serve();
+        });
+      }
+      function close(isWhole) {
+        if (isClosed) return;
+        isClosed = true;
+        if (!stop) return;
         stop();
-        stream.removeListener("readable", call);
+        stream.removeListener("readable", serve);
         if ((!isWhole && destroysOnReturn) || (failure && !stream.destroyed)) stream.destroy();
       }
+      function read() {
+        return isClosed || stream.destroyed ? null : stream.read();
+      }
+      function serve() {
+        while (waiting.length > 0) {
+          const chunk = read();
+          if (chunk === null && !isOver && !isClosed) return;
+          const { resolve, reject } = waiting.shift();
+          if (chunk !== null) {
+            resolve(resultOf(chunk));
+            continue;
+          }
+          const fails = failure !== undefined && !isClosed;
+          close(!fails);
+          if (fails) reject(failure);
+          else resolve({ value: undefined, done: true });
+        }
+      }
+      const resultOf = (chunk) =>
+        typeof chunk?.then === "function"
+          ? Promise.resolve(chunk).then((value) => ({ value, done: false }))
+          : { value: chunk, done: false };
+      return Object.defineProperties(Object.create(kGenerator), {
+        next: {
+          value() {
+            if (isClosed) return over();
+            if (!stop) begin();
+            const chunk = waiting.length > 0 ? null : read();
+            if (chunk !== null) return Promise.resolve(resultOf(chunk));
+            return new Promise((resolve, reject) => {
+              waiting.push({ resolve, reject });
+              if (isOver) serve();
+            });
+          },
+        },
+        return: {
+          value(value) {
+            close(false);
+            serve();
+            return over(value);
+          },
+        },
+        throw: {
+          value(error) {
+            close(false);
+            serve();
+            return Promise.reject(error);
+          },
+        },
+        stream: { value: stream },
+      });
     }
     Object.defineProperties(
       Readable.prototype,
@@ -497,23 +582,50 @@
         });
       const iterator = source?.[Symbol.asyncIterator]?.() ?? source?.[Symbol.iterator]?.();
       if (iterator === undefined) wrongType("iterable", "an instance of Iterable", source);
-      return new Readable({
+      // Pulls until the stream is full, or has to wait.
+      let isPulling = false;
+      const pull = () => {
+        try {
+          while (isPulling) {
+            const next = iterator.next();
+            if (typeof next?.then === "function") return void next.then(onNext, fail);
+            if (!take(next)) return;
+          }
+        } catch (error) {
+          fail(error);
+        }
+      };
+      // Whether the chunk need not be waited for.
+      const take = (next) => {
+        const { value, done } = next;
+        if (done) isPulling = stream.push(null);
+        else if (typeof value?.then === "function") return void value.then(onChunk, fail);
+        else give(value);
+        return true;
+      };
+      const give = (chunk) => {
+        if (chunk === null) throw coded(TypeError, "ERR_STREAM_NULL_VALUES", "May not write null values to stream");
+        isPulling = stream.push(chunk);
+        return true;
+      };
+      const goOnAfter = (act) => (value) => {
+        try {
+          if (act(value)) pull();
+        } catch (error) {
+          fail(error);
+        }
+      };
+      const fail = (error) => void stream.destroy(error);
+      const onNext = goOnAfter(take),
+        onChunk = goOnAfter(give);
+      const stream = new Readable({
         objectMode: true,
         highWaterMark: 1,
         ...options,
-        async read() {
-          try {
-            const { value, done } = await iterator.next();
-            if (done) this.push(null);
-            else {
-              const chunk = await value;
-              if (chunk === null)
-                throw coded(TypeError, "ERR_STREAM_NULL_VALUES", "May not write null values to stream");
-              this.push(chunk);
-            }
-          } catch (error) {
-            this.destroy(error);
-          }
+        read() {
+          if (isPulling) return;
+          isPulling = this._readableState.goesOn = true;
+          pull();
         },
         destroy(error, done) {
           Promise.resolve(iterator.return?.()).then(
@@ -522,6 +634,7 @@
           );
         },
       });
+      return stream;
     };
 
     // Array methods for the chunks to come.
@@ -594,7 +707,12 @@
         length: 0,
         ending: false,
         finished: false,
-        writing: false,
+        writing: false, // _write() has the items, and has not called back
+        items: null,
+        isCalling: false, // _write()
+        isDraining: false,
+        untold: 0, // writes that are done, whose callbacks are still to be called
+        telling: null, // the last of these, which others without callbacks join
         needDrain: false,
         destroyed: false,
         closed: false,
@@ -630,59 +748,117 @@
     Object.setPrototypeOf(Writable, Stream);
     shareMethods(Writable);
 
+    function isHeld(state) {
+      return state.writing || state.corked || state.constructing || state.destroyed || state.errored;
+    }
     function drainQueue(stream) {
       const state = stream._writableState;
-      if (state.writing || state.corked || state.constructing || state.destroyed || state.errored) return;
-      if (state.queue.length === 0) return finishIfDone(stream);
-      state.writing = true;
-      const isMany = typeof stream._writev === "function" && state.queue.length > 1;
-      const items = isMany ? state.queue.splice(0) : [state.queue.shift()];
-      let isSync = true;
-      const done = (error) => {
-        const act = () => afterWrite(stream, items, error);
-        if (isSync) tick(act);
-        else act();
-      };
+      if (isHeld(state) || state.isDraining) return;
+      state.isDraining = true;
       try {
-        if (isMany || typeof stream._write !== "function")
-          stream._writev(
-            items.map(({ chunk, encoding }) => ({ chunk, encoding })),
-            done,
-          );
-        else stream._write(items[0].chunk, items[0].encoding, done);
-      } catch (error) {
-        state.writing = false;
-        stream.destroy(error);
-        throw error;
-      }
-      isSync = false;
-    }
-    function afterWrite(stream, items, error) {
-      const state = stream._writableState;
-      state.writing = false;
-      if (error) {
-        for (const { call } of items) call?.(error);
-        state.errored ??= error;
-        if (state.autoDestroy) stream.destroy(error);
-        else if (!state.errorEmitted) {
-          state.errorEmitted = true;
-          stream.emit("error", error);
+        let at = 0;
+        const { queue } = state;
+        const isMany = typeof stream._writev === "function" && queue.length > 1;
+        if (isMany) {
+          state.queue = [];
+          writeMany(stream, state, queue);
+        } else {
+          try {
+            while (at < queue.length && !isHeld(state)) writeOne(stream, state, queue[at++]);
+          } finally {
+            queue.splice(0, at);
+          }
         }
+      } finally {
+        state.isDraining = false;
+      }
+      if (state.queue.length === 0) finishIfDone(stream);
+      else if (!isHeld(state)) drainQueue(stream);
+    }
+    function writeOne(stream, state, item) {
+      state.writing = true;
+      state.items = item;
+      state.isCalling = true;
+      try {
+        stream._write(item.chunk, item.encoding, doneOf(stream, state));
+      } catch (error) {
+        failWrite(stream, state, error);
+      }
+      state.isCalling = false;
+    }
+    function writeMany(stream, state, items) {
+      state.writing = true;
+      state.items = items;
+      state.isCalling = true;
+      try {
+        stream._writev(
+          items.map(({ chunk, encoding }) => ({ chunk, encoding })),
+          doneOf(stream, state),
+        );
+      } catch (error) {
+        failWrite(stream, state, error);
+      }
+      state.isCalling = false;
+    }
+    function failWrite(stream, state, error) {
+      state.writing = state.isCalling = false;
+      stream.destroy(error);
+      throw error;
+    }
+    // What _write() calls: one function for a stream.
+    const doneOf = (stream, state) => (state.done ??= (error) => afterWrite(stream, state, error));
+    function afterWrite(stream, state, error) {
+      if (!state.writing) {
+        stream.destroy(coded(Error, "ERR_MULTIPLE_CALLBACK", "Callback called multiple times"));
         return;
       }
-      for (const { chunk, call } of items) {
-        state.length -= sizeOf(state, chunk);
-        call?.(null);
+      const { items } = state;
+      state.writing = false;
+      state.items = null;
+      if (error) {
+        state.errored ??= error;
+        if (state.isCalling) tick(tellOfError, stream, items, error);
+        else tellOfError(stream, items, error);
+        return;
       }
+      const isMany = Array.isArray(items);
+      if (isMany) for (const { chunk } of items) state.length -= sizeOf(state, chunk);
+      else state.length -= state.objectMode ? 1 : items.chunk.length;
+      const isLater = state.isCalling;
+      ++state.untold;
+      if (state.queue.length > 0) drainQueue(stream);
+      const call = isMany ? callsOf(items) : items.call;
+      if (!isLater) tellOfWrites(stream, { call, count: 1 });
+      else if (call === undefined && state.telling?.call === undefined && state.telling !== null) ++state.telling.count;
+      else tick(tellOfWrites, stream, (state.telling = { call, count: 1 }));
+    }
+    const callsOf = (items) => (error) => {
+      for (const { call } of items) call?.(error);
+    };
+    function tellOfError(stream, items, error) {
+      const state = stream._writableState;
+      for (const { call } of Array.isArray(items) ? items : [items]) call?.(error);
+      if (state.autoDestroy) stream.destroy(error);
+      else if (!state.errorEmitted) {
+        state.errorEmitted = true;
+        stream.emit("error", error);
+      }
+    }
+    function tellOfWrites(stream, told) {
+      const state = stream._writableState;
+      if (state.telling === told) state.telling = null;
       if (state.needDrain && state.length === 0 && !state.ending && !state.destroyed) {
         state.needDrain = false;
         stream.emit("drain");
       }
-      drainQueue(stream);
+      state.untold -= told.count;
+      told.call?.(null);
+      if (state.ending) drainQueue(stream);
     }
     function finishIfDone(stream) {
       const state = stream._writableState;
       if (!state.ending || state.finishing || state.length > 0 || state.writing || state.errored) return;
+      if (typeof stream._final !== "function" && state.untold > 0) return;
       state.finishing = true;
       const finish = (error) => {
         if (error) {
@@ -698,13 +874,11 @@
         });
       };
       if (typeof stream._final !== "function") return tick(finish);
-      tick(() => {
-        try {
-          stream._final(finish);
-        } catch (error) {
-          finish(error);
-        }
-      });
+      try {
+        stream._final(finish);
+      } catch (error) {
+        finish(error);
+      }
     }
     Object.assign(Writable.prototype, {
       _write(chunk, encoding, done) {
@@ -736,10 +910,11 @@
           return false;
         }
         state.length += sizeOf(state, chunk);
-        state.queue.push({ chunk, encoding: name, call });
         const hasRoom = state.length < state.highWaterMark;
         if (!hasRoom) state.needDrain = true;
-        drainQueue(this);
+        const item = { chunk, encoding: name, call };
+        if (isHeld(state) || state.isDraining || state.queue.length > 0) state.queue.push(item);
+        else writeOne(this, state, item);
         return hasRoom && !state.errored && !state.destroyed;
       },
       end(chunk, encoding, call) {
@@ -872,24 +1047,32 @@
     function Transform(options) {
       if (!(this instanceof Transform)) return new Transform(options);
       Duplex.call(this, options);
+      this._readableState.goesOn = true;
       if (typeof options?.transform === "function") this._transform = options.transform;
       if (typeof options?.flush === "function") this._flush = options.flush;
     }
     Object.setPrototypeOf(Transform.prototype, Duplex.prototype);
     Object.setPrototypeOf(Transform, Duplex);
-    const kWaiting = Symbol("waiting");
+    const kWriting = Symbol("writing"),
+      kWaiting = Symbol("waiting"),
+      kTransformed = Symbol("transformed");
+    // What _transform() calls: one function for a stream.
+    const transformedOf = (stream) => (error, value) => {
+      const done = stream[kWriting] ?? stream._writableState.done;
+      stream[kWriting] = undefined;
+      if (error) return done(error);
+      if (value !== undefined && value !== null) stream.push(value);
+      const state = stream._readableState;
+      if (state.ended || state.length < state.highWaterMark) done();
+      else stream[kWaiting] = done;
+    };
     Object.assign(Transform.prototype, {
       _transform() {
         throw coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The _transform() method is not implemented");
       },
       _write(chunk, encoding, done) {
-        this._transform(chunk, encoding, (error, value) => {
-          if (error) return done(error);
-          if (value !== undefined && value !== null) this.push(value);
-          const state = this._readableState;
-          if (state.ended || state.length < state.highWaterMark) done();
-          else this[kWaiting] = done;
-        });
+        this[kWriting] = done;
+        this._transform(chunk, encoding, (this[kTransformed] ??= transformedOf(this)));
       },
       _final(done) {
         const end = (error, value) => {
@@ -999,12 +1182,13 @@
         } else {
           last.pipe(stages[i], { end: options.end ?? true });
           last = stages[i];
+          if (isOutput(last)) continue; // it stays open
         }
         all.push(last);
       }
       let open = all.length;
       all.forEach((stream, i) => {
-        const isLast = i === all.length - 1 && result === undefined;
+        const isLast = i === all.length - 1 && result === undefined && stream === last;
         stream.on("error", () => {});
         finished(
           stream,

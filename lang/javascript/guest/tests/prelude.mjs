@@ -19,6 +19,7 @@ export const kFiles = [
   "fetch.js",
   "rewrite.js",
   ...kNode,
+  "hints.js",
   "modules.js",
   "zone.js",
   "intl.js",

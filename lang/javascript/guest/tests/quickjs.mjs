@@ -7,7 +7,7 @@ const ASYNC = 1 << 7;
 const BACKTRACE_BARRIER = 1 << 6;
 
 export class QuickJs {
-  // `calls` has the host functions by name: they take values that are strings or numbers, and return a string or nothing.
+  // `calls` has the host functions by name: they take strings, numbers or bytes, and return a string or nothing.
   static create(path, calls, { now = () => 0n } = {}) {
     const vm = new QuickJs();
     vm.calls = calls;
@@ -132,7 +132,8 @@ export class QuickJs {
     const given = [];
     for (let i = 0; i < count; ++i) {
       const value = this.view().getUint32(values + 4 * i, true);
-      given.push(this.e.qjs_is_number(value) ? this.e.qjs_get_float64(value) : this.text(value));
+      const isText = this.e.qjs_is_string(value);
+      given.push(this.e.qjs_is_number(value) ? this.e.qjs_get_float64(value) : isText ? this.text(value) : this.bytesOf(value));
     }
     const answer = this.calls[called](...given);
     return answer === undefined ? this.e.qjs_dup_value(this.undefinedBox()) : this.string(answer);

@@ -33,10 +33,10 @@ const kCases = [
   ["`${`", null], ["'", null], ["/", null], ["}", null], ["import", null], ["import {", null], ["class", null], ["", null],
   // Imports become calls.
   ["import a from 'x'; import b, {c as d} from \"y\";import * as q from 'z'\nimport 'w'",
-   "var {default: a} = __membrane_import('x'); var {default: b, c: d} = __membrane_import(\"y\");var q = __membrane_import('z');\n__membrane_import('w');"],
-  ["import {\n  f,\n  g\n} from 'v' with { type: 'json' };\nf", "var {f, g} = __membrane_import('v');\n\n\n\nf"],
+   "var {default: a} = __membrane_import('x'); var {default: b, c: d} = __membrane_import(\"y\", \"c\");var q = __membrane_import('z');\n__membrane_import('w');"],
+  ["import {\n  f,\n  g\n} from 'v' with { type: 'json' };\nf", "var {f, g} = __membrane_import('v', \"f\", \"g\");\n\n\n\nf"],
   ["import a, {b as c} from './x.js'\nimport '/y.js'; import * as q from \"../z.js\"",
-   "var {default: a, b: c} = await __membrane_import_later('./x.js');\nawait __membrane_import_later('/y.js'); var q = await __membrane_import_later(\"../z.js\");"],
+   "var {default: a, b: c} = await __membrane_import_later('./x.js', \"b\");\nawait __membrane_import_later('/y.js'); var q = await __membrane_import_later(\"../z.js\");"],
   ["const m = await import('m')", "var m = await __membrane_import_later('m')"],
   ["export const a = 1; export function f() {}\nexport { a, f as g };\nexport default 5",
    "var a = 1; function f() {}\n;;\nvar __membrane_default = 5"],
