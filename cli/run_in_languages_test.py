@@ -7,6 +7,7 @@ import sys
 import unittest
 
 from command_testing import COMMAND, SECONDS, WithLanguages
+from linux_testing import Terminal
 
 
 class RunInLanguages(WithLanguages):
@@ -240,6 +241,26 @@ display(chart.bar({"a": 1}))
         self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", reported)
         self.assertNotIn("--with", reported)
         self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
+
+    def repl_at_terminal(self, typed, **environment):
+        """What the terminal shows of these lines, which arrive at once, as a paste does."""
+        terminal = Terminal([COMMAND, "repl"], {**self.environment, "TERM": "dumb", "NO_COLOR": "1", **environment})
+        try:
+            terminal.expect("python> ")
+            terminal.type(typed)
+            terminal.type("'e' 'nd'\n")
+            shown = terminal.expect(r"(?s)(.*)\r\n'end'\r\n").group(1)
+            terminal.type("exit()\n")
+            self.assertEqual(terminal.end(), 0)
+            return shown
+        finally:
+            terminal.close()
+
+    def test_every_character_that_is_typed_at_a_terminal_arrives(self):
+        for locale in ({"LANG": "C.UTF-8"}, {"LANG": "C"}, {"LC_ALL": ""}):
+            with self.subTest(locale=locale):
+                shown = self.repl_at_terminal("größe = 'ü→🎉'\nlen(grö\t), größe\n", **{"LANG": "", "LC_ALL": "", **locale})
+                self.assertIn("(3, 'ü→🎉')\r\n", shown)
 
     def test_an_empty_line_in_a_block_does_not_end_it(self):
         entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"

@@ -32,6 +32,8 @@ class LineReader {
   virtual ~LineReader() = default;
   // The next line, without its end. kInterrupted: Ctrl-C while typing; what was typed is dropped.
   virtual LineEvent read(std::string_view prompt, std::string& line) = 0;
+  // Whether more input is there already, as while a text is pasted into a terminal.
+  virtual bool has_more() { return true; }
   // Adds a line to those that the arrow keys bring back.
   virtual void remember(std::string_view /*line*/) {}
   // Sets the completer for the tab key.
