@@ -262,6 +262,11 @@ display(chart.bar({"a": 1}))
                 shown = self.repl_at_terminal("größe = 'ü→🎉'\nlen(grö\t), größe\n", **{"LANG": "", "LC_ALL": "", **locale})
                 self.assertIn("(3, 'ü→🎉')\r\n", shown)
 
+    def test_an_empty_line_of_a_pasted_block_does_not_end_it(self):
+        shown = self.repl_at_terminal("def f(n):\n    n += 1\n\n    return n\n\n\ndef g(n):\n    return n\n\nf(40) + g(1)\n")
+        self.assertIn("\r\n42\r\n", shown)
+        self.assertNotIn("Error", shown)
+
     def test_an_empty_line_in_a_block_does_not_end_it(self):
         entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"
                    "try:\n    1 / 0\n\nexcept ZeroDivisionError:\n    x = 5\n\n\nx\n")

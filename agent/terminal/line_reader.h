@@ -45,6 +45,8 @@ class StreamLineReader final : public LineReader {
  public:
   explicit StreamLineReader(std::istream& in, std::ostream* prompts = nullptr) : in_(in), prompts_(prompts) {}
   LineEvent read(std::string_view prompt, std::string& line) override;
+  // With prompts a person types, and only what the stream has read already is sure to come.
+  bool has_more() override { return prompts_ == nullptr || in_.rdbuf()->in_avail() > 0; }
 
  private:
   std::istream& in_;
