@@ -270,7 +270,8 @@ class Repl {
     if (!report.value.empty()) print(stdout, report.result + "\n");
     for (const sandbox::ReportError& error : report.errors) {
       print_error(error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
-      if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
+      const std::string hint = hint_for(error);
+      if (!hint.empty()) print(stderr, "  hint: " + hint + "\n");
     }
     if (report.output_bytes_cut != 0)
       print(stderr, count_of(report.output_bytes_cut, "byte") +
@@ -278,6 +279,14 @@ class Repl {
                         " cut: the output limit is reached\n");
     if (session_->paused_at_fuel()) print("paused; :go resumes it\n");
     std::fflush(stdout);
+  }
+
+  // An entry cannot ask for a line: the lines are entries.
+  static std::string hint_for(const sandbox::ReportError& error) {
+    if (!error.hint.empty() || error.code != "EOFError") return error.hint;
+    return "An entry has no input: assign the text, as name = \"Ada\". A program that asks for input reads "
+           "it from "
+           "a pipe or a file: membrane run FILE --input FILE.";
   }
 
   void print_error(const std::string& text) const {

@@ -204,6 +204,16 @@ Status check_for_wasm(const RunCommandOptions& options) {
   return {};
 }
 
+// For a program in Python that read its input at a terminal, where it has none.
+void hint_at_input(const RunCommandOptions& options, sandbox::Report& report) {
+  if (report.errors.empty() || !options.input_file.empty() || !is_terminal(stdin)) return;
+  sandbox::ReportError& error = report.errors.front();
+  if (error.code == "EOFError" && error.hint.empty())
+    error.hint =
+        "A program in a language does not read the terminal: pipe its input to membrane, or name a file "
+        "with --input.";
+}
+
 Result<int> run(const RunCommandOptions& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
@@ -281,6 +291,7 @@ Result<int> run(const RunCommandOptions& options) {
   MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options, worker, seal.get()));
   const Status sealed = seal == nullptr ? Status() : seal->finish(source.program, run_options.policy, report);
   hint_at_file_here(options.file, run_options.policy, report);
+  hint_at_input(options, report);
   output.finish();
   if (out) {
     out->keep_images(report);

@@ -267,6 +267,9 @@ display(chart.bar({"a": 1}))
         self.assertIn("\r\n42\r\n", shown)
         self.assertNotIn("Error", shown)
 
+    def test_an_entry_has_no_input(self):
+        self.assertRegex(self.repl_at_terminal("input()\n"), r"EOFError.*\r\n  hint: An entry has no input")
+
     def test_an_empty_line_in_a_block_does_not_end_it(self):
         entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"
                    "try:\n    1 / 0\n\nexcept ZeroDivisionError:\n    x = 5\n\n\nx\n")
