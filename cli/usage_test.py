@@ -82,6 +82,16 @@ class Usage(CommandTest):
                             "Did you mean --fuel?")
         self.assert_refused(self.membrane("check", "--jsn", code=2), "unknown option --jsn", "--json")
         self.assert_refused(self.membrane("repl", "--fuel", code=2), "--fuel needs a value: N", "--help")
+        for arguments, unknown, meant in (
+                (["run", "--alow", "kv", "-e", "print(2)"], "--alow", "--allow"),
+                (["run", "--language", "js", "-e", "1"], "--language", "--lang"),
+                (["run", "--timeout", "5s", "-e", "1"], "--timeout", "--wall"), (["run", "-c", "print(1)"], "-c", "-e"),
+                (["agent", "--lang", "js", "task"], "--lang", "--language")):
+            self.assert_refused(self.membrane(*arguments, code=2), f"unknown option {unknown}\n", f"Did you mean {meant}?")
+        self.assert_refused(self.membrane("snapshot", "sb", "--name", "x", code=2), "unknown option --name", "--help")
+        self.assert_refused(self.membrane("exec", "-e", "1", code=2), "id is required", "--help")
+        self.assert_refused(self.membrane("exec", "", "-e", "1", code=2), "id: it is empty", "--help")
+        self.assert_refused(self.membrane("run", "-e", "a", "-e", "b", code=2), "--evaluate is given more than once", "Give it once.")
         for command in COMMANDS:
             self.assert_refused(self.membrane(*command, "--never-heard-of=1", code=2),
                                 "unknown option --never-heard-of", "--help")
