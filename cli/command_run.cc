@@ -42,7 +42,10 @@ Result<sandbox::Program> program_of(const RunCommandOptions& options) {
     program.source = *options.text;
     program.name = "-e";
   } else {
-    MEMBRANE_ASSIGN(program.source, read_input(options.file, kMaxProgramBytes));
+    auto source = read_input(options.file, kMaxProgramBytes);
+    if (!source && source.error().code == ErrorCode::kNotFound && is_like_code(options.file))
+      source.error().hint = kTextGoesWithE;
+    MEMBRANE_ASSIGN(program.source, std::move(source));
     program.name =
         options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
   }
@@ -220,7 +223,10 @@ Result<int> run(const RunCommandOptions& options) {
                 "Write wasm or linux.");
   if (options.kind == "linux") return run_in_linux(options, "");
   if (options.kind.empty())
-    if (const std::string why = why_linux(options); !why.empty()) return run_in_linux(options, why);
+    if (const std::string why = why_linux(options); !why.empty()) {
+      auto code = run_in_linux(options, why);
+      return code ? code : std::unexpected(error_of_guess(std::move(code.error()), options));
+    }
   MEMBRANE_TRY(check_for_wasm(options));
   MEMBRANE_TRY(check_no_elf(options));
   std::shared_ptr<worker::Worker> worker;  // null: the program runs in this process
@@ -346,6 +352,8 @@ void add_options(CLI::App* command, RunCommandOptions* options) {
 }
 
 }  // namespace
+
+bool is_like_code(const std::string& word) { return word.find_first_of(" ()=;\"") != std::string::npos; }
 
 std::atomic<bool>& interrupt_flag() { return interrupted; }
 
