@@ -471,7 +471,7 @@ class Blocks(PagesTest):
                 if flag := re.match(r"--allow (\S+): ", said):
                     done = self.run_line(f"membrane policy explain --allow '{flag[1]}'", 2)
                 else:
-                    self.put("policy.toml", WRONG_POLICIES[said.split(": ")[2]])
+                    self.put("policy.toml", WRONG_POLICIES[said.split(": ")[2].split()[0]])
                     done = self.run_line("membrane policy explain policy.toml", 2)
                 self.assertIn(f"{said}\n{hint}\n", done.stderr)
 
