@@ -1,6 +1,7 @@
 // membrane run and membrane thaw: one program, one report.
 #include "cli/command_run.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -22,6 +23,7 @@
 #include "cli/seal.h"
 #include "host/journal/journal_file.h"
 #include "lang/language_names.h"
+#include "lang/program_language.h"
 #include "policy/granted_files.h"
 #include "worker/worker.h"
 
@@ -185,7 +187,9 @@ Status write_snapshot(NewFile& file, const std::string& path, std::span<const ui
 // Options that only --kind linux has are refused, and so is one that names no program or function.
 Status check_for_wasm(const RunCommandOptions& options) {
   if (options.has_terminal)
-    return fail(ErrorCode::kInvalidArgument, "--tty is for --kind linux", "Remove it.");
+    return fail(
+        ErrorCode::kInvalidArgument, "--tty is for --kind linux",
+        options.arguments.empty() ? "Remove it." : "Remove it, or write -- before the program's arguments.");
   if (options.deterministic)
     return fail(ErrorCode::kInvalidArgument, "--deterministic is for --kind linux: other programs always are",
                 "Remove it.");
@@ -196,7 +200,9 @@ Status check_for_wasm(const RunCommandOptions& options) {
     return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux", "Remove it, or --kind wasm.");
   if (!options.directory.empty())
     return fail(ErrorCode::kInvalidArgument, "--workdir is for --kind linux",
-                "Add --kind linux, or remove it.");
+                options.arguments.empty()
+                    ? "Add --kind linux, or remove it."
+                    : "Add --kind linux, remove it, or write -- before the program's arguments.");
   if (!options.diff_file.empty())
     return fail(ErrorCode::kInvalidArgument, "--diff is for --kind linux", "Add --kind linux, or remove it.");
   if (options.file.empty() && !options.text)
@@ -205,6 +211,25 @@ Status check_for_wasm(const RunCommandOptions& options) {
     return fail(ErrorCode::kInvalidArgument, "--invoke names no function",
                 "Pass the name of an export, or remove --invoke to call _start, run or main.");
   return {};
+}
+
+// For a text that ran as Python because nothing named its language.
+void hint_at_language(const RunCommandOptions& options, const Source& source, sandbox::Report& report) {
+  if (!options.text || !options.language.empty() || source.language != "python" || report.errors.empty())
+    return;
+  constexpr std::string_view kOfOtherCode[] = {"SyntaxError", "NameError"};
+  sandbox::ReportError& error = report.errors.front();
+  if (std::ranges::find(kOfOtherCode, error.code) == std::end(kOfOtherCode)) return;
+  if (lang::guessed_language(*options.text) == "js")
+    error.hint = "The text ran as Python, and looks like JavaScript: --lang js runs it as that.";
+}
+
+// The one who stops a run is here at the terminal.
+void name_interrupt(sandbox::Report& report) {
+  constexpr std::string_view kOwner = "the owner ";
+  if (!interrupted || report.outcome != sandbox::Outcome::kCancelled || report.errors.empty()) return;
+  std::string& message = report.errors.front().message;
+  if (message.starts_with(kOwner)) message.replace(0, kOwner.size(), "Ctrl-C ");
 }
 
 // For a program in Python that read its input at a terminal, where it has none.
@@ -297,6 +322,8 @@ Result<int> run(const RunCommandOptions& options) {
   MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options, worker, seal.get()));
   const Status sealed = seal == nullptr ? Status() : seal->finish(source.program, run_options.policy, report);
   hint_at_file_here(options.file, run_options.policy, report);
+  hint_at_language(options, source, report);
+  name_interrupt(report);
   hint_at_input(options, report);
   output.finish();
   if (out) {

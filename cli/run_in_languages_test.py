@@ -242,6 +242,18 @@ display(chart.bar({"a": 1}))
         self.assertNotIn("--with", reported)
         self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
 
+    def test_a_file_beside_the_program_is_reported_with_the_grant_for_it(self):
+        (self.folder / "app").mkdir()
+        self.file("app/cfg.json", "42")
+        program = self.file("app/j.py", "print(open('cfg.json').read())")
+        self.assertIn("cfg.json is next to the program, and not granted: --dir app:/:ro grants it.",
+                      self.membrane("run", program, code=1).stderr)
+        self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
+
+    def test_a_text_of_javascript_that_ran_as_python_is_reported(self):
+        self.assertIn("--lang js", self.membrane("run", "-e", "console.log(1)", code=1).stderr)
+        self.assertNotIn("--lang", self.membrane("run", "-e", "print(nothing)", code=1).stderr)
+
     def repl_at_terminal(self, typed, **environment):
         """What the terminal shows of these lines, which arrive at once, as a paste does."""
         terminal = Terminal([COMMAND, "repl"], {**self.environment, "TERM": "dumb", "NO_COLOR": "1", **environment})

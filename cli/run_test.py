@@ -296,6 +296,7 @@ class Run(CommandTest):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=SECONDS)
         self.assertIn("outcome: cancelled", errors)
+        self.assertIn("Ctrl-C stopped the program", errors)
         self.assertEqual(process.returncode, 1)
 
 
