@@ -138,9 +138,13 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
     else if (!near.empty()) hint = "Did you mean " + near + "? " + hint;
     else if (!is_option) hint = meant_by(*command, word) + hint;
   } else if (is_unknown) {
-    if (const std::vector<std::string> known = commands_of(*command); !known.empty()) {
-      message = "no command was given; there are";
-      for (const std::string& each : known) message += (&each == &known.front() ? " " : ", ") + each;
+    if (const std::vector<std::string> known = commands_of(*command); command == &app) {
+      message = "no command was given";
+      hint = "membrane run FILE runs a program; membrane help lists all commands.";
+    } else if (!known.empty()) {
+      message = path + " needs a command: ";
+      for (const std::string& each : known)
+        message += (&each == &known.front() ? "" : &each == &known.back() ? " or " : ", ") + each;
     }
   }
   return complain({ErrorCode::kInvalidArgument, message, hint}, reader);
@@ -158,7 +162,8 @@ int main(int argc, char** argv) {
   if (asks_for_help) words.erase(words.begin());
   const auto app = make_app(exit_code, words.empty() ? "" : words.front());
   if (asks_for_help) words = words_of_help(*app, words);
-  app->set_version_flag("--version", "membrane " MEMBRANE_VERSION);
+  if (words == std::vector<std::string>{"version"}) words = {"--version"};
+  app->set_version_flag("-V,--version", "membrane " MEMBRANE_VERSION);
   const Reader reader = reader_of(*app, words);
   if (auto ordered = order_arguments(*app, std::move(words))) words = std::move(*ordered);
   else return complain(ordered.error(), reader);

@@ -585,7 +585,7 @@ class Words(PagesTest):
 
     def names_what_exists(self, code):
         words = code.split()[1:]
-        if words[0] == "help":  # as the option
+        if words[0] in ("help", "version"):  # as the options
             return
         path = []
         help_of = self.run_line("membrane --help").stdout
