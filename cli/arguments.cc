@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/diagnostic.h"
 
@@ -28,10 +29,20 @@ Written find_option(const CLI::App& command, const std::string& word) {
   return {command.get_option_no_throw(word.substr(0, 2)), word.size() > 2};
 }
 
+// Whether it is an option by which `membrane create` bounds or grants something.
+bool is_of_policy(const CLI::App& app, const std::string& name) {
+  const CLI::Option* const option = app.get_subcommand("create")->get_option_no_throw(name);
+  return option != nullptr &&
+         (name == "--dir" || option->get_group() == "Policy" || option->get_group().starts_with("Limits"));
+}
+
 class Order {
  public:
-  Order(const CLI::App& command, const CLI::Option* text_option, size_t before)
-      : command_(command), text_option_(text_option), before_(before) {}
+  Order(const CLI::App& app, const CLI::App& command, size_t before)
+      : app_(app),
+        command_(command),
+        text_option_(command.get_option_no_throw("--evaluate")),
+        before_(before) {}
 
   Result<std::vector<std::string>> of(const std::vector<std::string>& words) {
     for (size_t i = 0; i < words.size(); ++i) {
@@ -60,13 +71,19 @@ class Order {
   // Whether the next word is its value.
   Result<bool> take_option(const std::string& word) {
     const Written written = find_option(command_, word);
-    if (written.option == nullptr && has_program()) {
-      MEMBRANE_TRY(check_spelling(word));
-      positionals_.push_back(word);
-      return false;
+    if (written.option == nullptr) {
+      MEMBRANE_TRY(check_not_of_policy(word));
+      if (has_program()) {
+        MEMBRANE_TRY(check_spelling(word));
+        positionals_.push_back(word);
+        return false;
+      }
+      if (unknown_.empty()) unknown_ = word.substr(0, word.find('='));
     }
     if (text_option_ != nullptr && written.option == text_option_) {
       if (positionals_.size() > before_) {
+        if (!unknown_.empty())
+          return std::unexpected(unknown_option());  // the program was meant as its value
         std::string words = "membrane " + command_.get_name();
         for (const std::string& each : positionals_) words += " " + each;
         return fail(
@@ -84,6 +101,25 @@ class Order {
     return positionals_.size() >= before_ && (has_text_ || positionals_.size() > before_);
   }
 
+  [[nodiscard]] Error unknown_option() const {
+    const std::string meant = option_meant_by(command_, unknown_);
+    return {ErrorCode::kInvalidArgument, "unknown option " + unknown_,
+            (meant.empty() ? "" : "Did you mean " + meant + "? ") + "\"membrane " + command_.get_name() +
+                " --help\" lists the options."};
+  }
+
+  // A limit that `exec` would silently pass to the program.
+  [[nodiscard]] Status check_not_of_policy(const std::string& word) const {
+    const std::string name = word.substr(0, word.find('='));
+    if (command_.get_name() != "exec" || !name.starts_with("--") || !is_of_policy(app_, name)) return {};
+    return fail(ErrorCode::kInvalidArgument,
+                "exec has no " + name + ": the sandbox's policy holds for all that it runs",
+                (name == "--dir" ? std::string("membrane cp -r copies a directory into the sandbox.")
+                                 : "membrane update " + (positionals_.empty() ? "ID" : positionals_.front()) +
+                                       " " + name + " changes it, and --timeout bounds one exec.") +
+                    " Write -- before the program's own arguments.");
+  }
+
   [[nodiscard]] Status check_spelling(const std::string& word) const {
     const std::string name = word.substr(0, word.find('='));
     const std::vector<std::string> known = options_of(command_);
@@ -95,10 +131,12 @@ class Order {
                     " if it belongs to the program: everything after -- does.");
   }
 
+  const CLI::App& app_;
   const CLI::App& command_;
   const CLI::Option* text_option_;
   const size_t before_;
   std::vector<std::string> options_, positionals_;
+  std::string unknown_;  // the first unknown option before the program; "" if none
   bool has_text_ = false;
 };
 
@@ -109,9 +147,7 @@ Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vecto
     return words;
   const size_t before = words.front() == "exec" ? 1 : 0;  // the sandbox
   const CLI::App& command = *app.get_subcommand(words.front());
-  MEMBRANE_ASSIGN(
-      auto ordered,
-      Order(command, command.get_option_no_throw("--evaluate"), before).of({words.begin() + 1, words.end()}));
+  MEMBRANE_ASSIGN(auto ordered, Order(app, command, before).of({words.begin() + 1, words.end()}));
   ordered.insert(ordered.begin(), std::move(words.front()));
   return ordered;
 }
@@ -121,6 +157,21 @@ std::vector<std::string> options_of(const CLI::App& command) {
   for (const CLI::Option* const option : command.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   return names;
+}
+
+std::string option_meant_by(const CLI::App& command, const std::string& name) {
+  constexpr std::pair<std::string_view, const char*> kOtherNames[] = {{"--language", "--lang"},
+                                                                      {"--lang", "--language"},
+                                                                      {"--timeout", "--wall"},
+                                                                      {"--time", "--wall"},
+                                                                      {"-c", "-e"},
+                                                                      {"--code", "--evaluate"},
+                                                                      {"--eval", "--evaluate"}};
+  for (const auto& [other, meant] : kOtherNames)
+    if (other == name && command.get_option_no_throw(meant) != nullptr) return meant;
+  if (!name.starts_with("--")) return {};
+  const std::vector<std::string> known = options_of(command);
+  return std::string(nearest(name, {known.begin(), known.end()}));
 }
 
 }  // namespace membrane::cli

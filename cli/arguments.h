@@ -23,11 +23,14 @@ namespace membrane::cli {
 // program's text instead of a file.
 //
 // Errors, kInvalidArgument: an option after the program that is similar to one of the command's, so that a
-// misspelt limit is not silently passed to the program; -e after a file; an option without its value at the
-// end or before "--".
+// misspelt limit is not silently passed to the program; a limit or a grant given to `exec`, which has none; -e
+// after a file; an option without its value at the end or before "--".
 Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vector<std::string> words);
 
 // The long names of the command's options, with their dashes.
 std::vector<std::string> options_of(const CLI::App& command);
+// The command's option that an unknown one probably means: the nearest, or what another command or program calls
+// the same. "" if there is none.
+std::string option_meant_by(const CLI::App& command, const std::string& name);
 
 }  // namespace membrane::cli

@@ -52,7 +52,11 @@ int finish(const Result<int>& done, bool json) {
 }
 
 CLI::Option* add_id(CLI::App& command, std::string& id) {
-  return command.add_option("id", id, "The sandbox")->required()->type_name("ID");
+  return command.add_option("id", id, "The sandbox")
+      ->required()
+      ->type_name("ID")
+      ->check([](const std::string& given) { return given.empty() ? std::string("it is empty") : ""; }, "",
+              "");
 }
 
 Status put_fields(const SandboxFields& fields, Json& body) {

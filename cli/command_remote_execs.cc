@@ -155,7 +155,7 @@ void add_remote_execs(CLI::App& app, int& exit_code) {
       ->footer("Those that run or wait, and the last that are over.\n\nExample:\n  membrane execs $ID");
   add_act(app, exit_code, "wait", "Wait until an exec of a sandbox of a service is over", wait, true)
       ->footer(
-          "Prints its outcome. The exit code is that of exec; logs --exec shows what it printed.\n\n"
+          "Prints its outcome. The exit code is that of exec; logs shows what it printed.\n\n"
           "Example:\n  membrane wait $ID $EXEC");
   add_act(app, exit_code, "cancel", "Stop an exec of a sandbox of a service", cancel, true)
       ->footer(
@@ -168,11 +168,11 @@ void add_remote_logs(CLI::App& app, int& exit_code) {
       app.add_subcommand("logs", "Show what the execs of a sandbox of a service printed");
   const auto options = std::make_shared<LogOptions>();
   add_id(*command, options->id);
-  command->add_option("--exec", options->exec, "Only this exec, by its id")->type_name("EXEC");
+  command->add_option("exec,--exec", options->exec, "Only this exec, by its id")->type_name("EXEC");
   command->add_flag("-f,--follow", options->is_followed,
                     "Follow further output, until Ctrl-C or the end of the exec or the sandbox");
   options->remote.add_to(*command);
-  command->footer("Examples:\n  membrane logs $ID\n  membrane logs -f $ID --exec $EXEC");
+  command->footer("Examples:\n  membrane logs $ID\n  membrane logs -f $ID $EXEC");
   command->callback([options, &exit_code] { exit_code = finish(show_logs(*options)); });
 }
 

@@ -1,7 +1,7 @@
 // membrane repl: a session in a language, one entry at a time; state persists between them.
 //
 // A line that opens something (a bracket, a block, a text over several lines) continues until it is closed
-// and, for a block of Python, until an empty line. So does one that the language reports as incomplete. Some
+// and, for a block of Python, until an empty line that is typed, or that no line of the block follows. So does one that the language reports as incomplete. Some
 // lines that begin with a colon or a slash are commands (agent/terminal/meta_commands.h).
 
 #include <algorithm>
@@ -88,8 +88,8 @@ bool goes_on_with(std::string_view line) {
 
 class Repl {
  public:
-  // `is_person`: an empty line ends a block, as people expect. Otherwise an empty line belongs to the block
-  // if the next line does, as in a file, and two of them end it. `history_file` stores the typed lines for
+  // `is_person`: an empty line that is typed ends a block, as people expect. One that is pasted or read from a
+  // pipe belongs to the block if the next line does, as in a file, and two of them end it. `history_file` stores the typed lines for
   // later sessions; "" keeps them for this one. With `receipts` each entry is sealed.
   Repl(const Options& options, policy::Policy policy, std::optional<Receipts> receipts, agent::LineReader& in,
        bool is_person, std::string history_file)
@@ -213,7 +213,7 @@ class Repl {
 
   // After an empty line in a block: whether the block continues. The line that decides this is read again.
   bool block_goes_on() {
-    if (is_person_) return false;
+    if (is_person_ && !in_.has_more()) return false;
     std::string line;
     if (read_line(false, line) != agent::LineEvent::kLine) return false;
     if (line.find_first_not_of(" \t") == std::string::npos) return false;
@@ -270,7 +270,8 @@ class Repl {
     if (!report.value.empty()) print(stdout, report.result + "\n");
     for (const sandbox::ReportError& error : report.errors) {
       print_error(error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
-      if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
+      const std::string hint = hint_for(error);
+      if (!hint.empty()) print(stderr, "  hint: " + hint + "\n");
     }
     if (report.output_bytes_cut != 0)
       print(stderr, count_of(report.output_bytes_cut, "byte") +
@@ -278,6 +279,14 @@ class Repl {
                         " cut: the output limit is reached\n");
     if (session_->paused_at_fuel()) print("paused; :go resumes it\n");
     std::fflush(stdout);
+  }
+
+  // An entry cannot ask for a line: the lines are entries.
+  static std::string hint_for(const sandbox::ReportError& error) {
+    if (!error.hint.empty() || error.code != "EOFError") return error.hint;
+    return "An entry has no input: assign the text, as name = \"Ada\". A program that asks for input reads "
+           "it from "
+           "a pipe or a file: membrane run FILE --input FILE.";
   }
 
   void print_error(const std::string& text) const {
@@ -486,8 +495,8 @@ void add_repl(CLI::App& app, int& exit_code) {
       "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
       "An entry is a line of code. One that opens a bracket or a multi-line string continues until that is "
       "closed, and a\n"
-      "block (a line that ends in a colon, and what is indented after it) until an empty line; at a terminal "
-      "at once, in a\n"
+      "block (a line that ends in a colon, and what is indented after it) until an empty line; in a pasted "
+      "text and in a\n"
       "pipe unless the next line belongs to the block, or is empty, too. The end of the input ends an "
       "entry.\n"
       "With --json each entry is answered by one line: its report (docs/report.schema.json) with outcome, "

@@ -1,6 +1,7 @@
 // membrane run and membrane thaw: one program, one report.
 #include "cli/command_run.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -21,6 +22,7 @@
 #include "cli/seal.h"
 #include "host/journal/journal_file.h"
 #include "lang/language_names.h"
+#include "lang/program_language.h"
 #include "policy/granted_files.h"
 #include "worker/worker.h"
 
@@ -41,7 +43,10 @@ Result<sandbox::Program> program_of(const RunCommandOptions& options) {
     program.source = *options.text;
     program.name = "-e";
   } else {
-    MEMBRANE_ASSIGN(program.source, read_input(options.file, kMaxProgramBytes));
+    auto source = read_input(options.file, kMaxProgramBytes);
+    if (!source && source.error().code == ErrorCode::kNotFound && is_like_code(options.file))
+      source.error().hint = kTextGoesWithE;
+    MEMBRANE_ASSIGN(program.source, std::move(source));
     program.name =
         options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
   }
@@ -181,7 +186,9 @@ Status write_snapshot(NewFile& file, const std::string& path, std::span<const ui
 // Options that only --kind linux has are refused, and so is one that names no program or function.
 Status check_for_wasm(const RunCommandOptions& options) {
   if (options.has_terminal)
-    return fail(ErrorCode::kInvalidArgument, "--tty is for --kind linux", "Remove it.");
+    return fail(
+        ErrorCode::kInvalidArgument, "--tty is for --kind linux",
+        options.arguments.empty() ? "Remove it." : "Remove it, or write -- before the program's arguments.");
   if (options.deterministic)
     return fail(ErrorCode::kInvalidArgument, "--deterministic is for --kind linux: other programs always are",
                 "Remove it.");
@@ -192,7 +199,9 @@ Status check_for_wasm(const RunCommandOptions& options) {
     return fail(ErrorCode::kInvalidArgument, "--image is for --kind linux", "Remove it, or --kind wasm.");
   if (!options.directory.empty())
     return fail(ErrorCode::kInvalidArgument, "--workdir is for --kind linux",
-                "Add --kind linux, or remove it.");
+                options.arguments.empty()
+                    ? "Add --kind linux, or remove it."
+                    : "Add --kind linux, remove it, or write -- before the program's arguments.");
   if (!options.diff_file.empty())
     return fail(ErrorCode::kInvalidArgument, "--diff is for --kind linux", "Add --kind linux, or remove it.");
   if (options.file.empty() && !options.text)
@@ -203,13 +212,45 @@ Status check_for_wasm(const RunCommandOptions& options) {
   return {};
 }
 
+// For a text that ran as Python because nothing named its language.
+void hint_at_language(const RunCommandOptions& options, const Source& source, sandbox::Report& report) {
+  if (!options.text || !options.language.empty() || source.language != "python" || report.errors.empty())
+    return;
+  constexpr std::string_view kOfOtherCode[] = {"SyntaxError", "NameError"};
+  sandbox::ReportError& error = report.errors.front();
+  if (std::ranges::find(kOfOtherCode, error.code) == std::end(kOfOtherCode)) return;
+  if (lang::guessed_language(*options.text) == "js")
+    error.hint = "The text ran as Python, and looks like JavaScript: --lang js runs it as that.";
+}
+
+// The one who stops a run is here at the terminal.
+void name_interrupt(sandbox::Report& report) {
+  constexpr std::string_view kOwner = "the owner ";
+  if (!interrupted || report.outcome != sandbox::Outcome::kCancelled || report.errors.empty()) return;
+  std::string& message = report.errors.front().message;
+  if (message.starts_with(kOwner)) message.replace(0, kOwner.size(), "Ctrl-C ");
+}
+
+// For a program in Python that read its input at a terminal, where it has none.
+void hint_at_input(const RunCommandOptions& options, sandbox::Report& report) {
+  if (report.errors.empty() || !options.input_file.empty() || !is_terminal(stdin)) return;
+  sandbox::ReportError& error = report.errors.front();
+  if (error.code == "EOFError" && error.hint.empty())
+    error.hint =
+        "A program in a language does not read the terminal: pipe its input to membrane, or name a file "
+        "with --input.";
+}
+
 Result<int> run(const RunCommandOptions& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
                 "Write wasm or linux.");
   if (options.kind == "linux") return run_in_linux(options, "");
   if (options.kind.empty())
-    if (const std::string why = why_linux(options); !why.empty()) return run_in_linux(options, why);
+    if (const std::string why = why_linux(options); !why.empty()) {
+      auto code = run_in_linux(options, why);
+      return code ? code : std::unexpected(error_of_guess(std::move(code.error()), options));
+    }
   MEMBRANE_TRY(check_for_wasm(options));
   MEMBRANE_TRY(check_no_elf(options));
   std::shared_ptr<worker::Worker> worker;  // null: the program runs in this process
@@ -280,6 +321,9 @@ Result<int> run(const RunCommandOptions& options) {
   if (worker != nullptr) worker->end();  // which takes its time while the report is written
   const Status sealed = seal == nullptr ? Status() : seal->finish(source.program, run_options.policy, report);
   hint_at_file_here(options.file, run_options.policy, report);
+  hint_at_language(options, source, report);
+  name_interrupt(report);
+  hint_at_input(options, report);
   output.finish();
   if (out) {
     out->keep_images(report);
@@ -336,6 +380,8 @@ void add_options(CLI::App* command, RunCommandOptions* options) {
 }
 
 }  // namespace
+
+bool is_like_code(const std::string& word) { return word.find_first_of(" ()=;\"") != std::string::npos; }
 
 std::atomic<bool>& interrupt_flag() { return interrupted; }
 

@@ -63,6 +63,10 @@ struct RunCommandOptions {
   PackageOptions packages;
 };
 
+// Whether a word in a program's place is rather its text.
+bool is_like_code(const std::string& word);
+inline constexpr char kTextGoesWithE[] = "A program's text is given with -e: membrane run -e '…'.";
+
 // Ctrl-C sets the flag after catch_interrupt(); before, it ends the process.
 std::atomic<bool>& interrupt_flag();
 void catch_interrupt();
@@ -96,6 +100,8 @@ Result<sandbox::Report> run_in_language(const RunCommandOptions& options, const 
 
 // Chooses the kind if none is named. Returns why it is Linux; "" when it is not.
 std::string why_linux(const RunCommandOptions& options);
+// The error of a command that was guessed to be of Linux, with what the word was taken for.
+Error error_of_guess(Error error, const RunCommandOptions& options);
 // Runs the command in a Linux sandbox and prints its report. `why`: that of why_linux(), or "" if the kind was
 // named. Returns the exit code. Errors: kUnsupported for options that only the other kinds have; those of
 // run_linux().

@@ -203,6 +203,26 @@ std::string why_linux(const RunCommandOptions& options) {
   return is_shell_file(options.file) ? options.file + " is a script for a shell" : "";
 }
 
+Error error_of_guess(Error error, const RunCommandOptions& options) {
+  namespace fs = std::filesystem;
+  if (!options.image.empty()) return error;
+  std::error_code failed;
+  if (fs::is_regular_file(options.file, failed)) {
+    error.message = options.file + " is a script for a shell, and runs in Linux: " + error.message;
+    return error;
+  }
+  const bool is_directory = fs::is_directory(options.file, failed);
+  error.message =
+      (is_directory ? options.file + " is a directory here" : "there is no file " + options.file + " here") +
+      ", so it was taken for a Linux command: " + error.message;
+  std::string hint = is_directory ? "Name a file in it." : "Check the path.";
+  if (!options.arguments.empty() && fs::is_regular_file(options.arguments.front(), failed))
+    hint = "To run the file: membrane run " + options.arguments.front() + ".";
+  else if (is_like_code(options.file)) hint = kTextGoesWithE;
+  error.hint = hint + (error.hint.empty() ? "" : " For a command of Linux: " + error.hint);
+  return error;
+}
+
 // `--kind linux`: the words are a command, not a program's file. `why`: the reason, if no kind was named.
 Result<int> run_in_linux(const RunCommandOptions& options, const std::string& why) {
   LinuxCommand command;

@@ -69,10 +69,10 @@ std::string seen_at(const policy::Policy& policy, const std::filesystem::path& p
   return "";
 }
 
-// For a path below the working directory that is not granted: the flag that grants it, or that it does not
-// exist here either.
-std::string hint_at_path_below(const std::filesystem::path& path, const policy::Policy& policy,
-                               const std::string& hint) {
+// For a path below the working directory, or next to the program, that is not granted: the flag that grants
+// it, or that it does not exist here either.
+std::string hint_at_path_below(const std::filesystem::path& path, const std::filesystem::path& program_file,
+                               const policy::Policy& policy, const std::string& hint) {
   namespace fs = std::filesystem;
   std::error_code failed;
   const auto here = [](const fs::path& what, const std::string& grant) {
@@ -85,6 +85,10 @@ std::string hint_at_path_below(const std::filesystem::path& path, const policy::
                ? here(folder, "fs:write:" + folder.string() + ":/" + folder.string())
                : hint;
   if (fs::exists(below, failed)) return here(path, "fs:read:" + folder.string() + ":/" + folder.string());
+  const fs::path beside = program_file.parent_path() / below;
+  if (program_file.has_parent_path() && fs::exists(beside, failed))
+    return path.string() + " is next to the program, and not granted: --dir " +
+           program_file.parent_path().string() + ":/:ro grants it.";
   if (failed) return hint;
   return path.string() + " is not here, either." +
          (policy.fs.empty() ? "" : " " + sandbox::granted_directories(policy));
@@ -109,7 +113,7 @@ void hint_at_file_here(const std::string& program_file, const policy::Policy& po
     return;
   }
   if (path.is_absolute() || *path.lexically_normal().begin() == "..") return;
-  error.hint = hint_at_path_below(path, policy, error.hint);
+  error.hint = hint_at_path_below(path, program_file, policy, error.hint);
 }
 
 }  // namespace membrane::cli

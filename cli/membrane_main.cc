@@ -105,8 +105,18 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
   std::string message = error.what();
   std::string hint = "\"" + path + " --help\" lists the options.";
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  if (code == CLI::ExitCodes::ArgumentMismatch && message.contains("At Most"))
-    message = "there are more arguments than " + message.substr(0, message.find(':')) + " accepts";
+  std::vector<std::string> unknown = command->remaining();
+  std::erase(unknown, "--");
+  const bool has_unknown_option =
+      std::ranges::any_of(unknown, [](const std::string& word) { return word.starts_with('-'); });
+  const bool is_too_many = code == CLI::ExitCodes::ArgumentMismatch && message.contains("At Most");
+  if (is_too_many) {
+    const std::string name = message.substr(0, message.find(':'));
+    const bool is_option = name.starts_with('-');
+    message =
+        is_option ? name + " is given more than once" : "there are more arguments than " + name + " accepts";
+    if (is_option) hint = "Give it once. " + hint;
+  }
   constexpr std::string_view kRequired = " required ",
                              kMissing = " missing";  // "--fuel: 1 required N missing"
   const size_t required = message.find(kRequired);
@@ -116,24 +126,30 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
     message = message.substr(0, message.find(':')) +
               " needs a value: " + message.substr(type, message.size() - kMissing.size() - type);
   }
-  const bool is_unknown = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
-  if (const std::vector<std::string> unknown = command->remaining(); is_unknown && !unknown.empty()) {
+  const bool is_unknown = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError ||
+                          (is_too_many && has_unknown_option);
+  if (is_unknown && !unknown.empty()) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     const bool is_option = word.starts_with('-');
-    const std::vector<std::string> known = is_option ? options_of(*command) : commands_of(*command);
+    const std::vector<std::string> known = commands_of(*command);
     message = (is_option       ? "unknown option "
                : known.empty() ? "unexpected argument "
                                : "unknown command ") +
               word;
-    const std::string_view near = nearest(word, {known.begin(), known.end()});
+    const std::string near = is_option ? option_meant_by(*command, word)
+                                       : std::string(nearest(word, {known.begin(), known.end()}));
     if (const std::string_view variable = variable_for(*command, word); !variable.empty())
       hint = "Set it in the environment: export " + std::string(variable) + "=… (docs/agent.md). " + hint;
-    else if (!near.empty()) hint = "Did you mean " + std::string(near) + "? " + hint;
+    else if (!near.empty()) hint = "Did you mean " + near + "? " + hint;
     else if (!is_option) hint = meant_by(*command, word) + hint;
   } else if (is_unknown) {
-    if (const std::vector<std::string> known = commands_of(*command); !known.empty()) {
-      message = "no command was given; there are";
-      for (const std::string& each : known) message += (&each == &known.front() ? " " : ", ") + each;
+    if (const std::vector<std::string> known = commands_of(*command); command == &app) {
+      message = "no command was given";
+      hint = "membrane run FILE runs a program; membrane help lists all commands.";
+    } else if (!known.empty()) {
+      message = path + " needs a command: ";
+      for (const std::string& each : known)
+        message += (&each == &known.front() ? "" : &each == &known.back() ? " or " : ", ") + each;
     }
   }
   return complain({ErrorCode::kInvalidArgument, message, hint}, reader);
@@ -145,7 +161,8 @@ int run_command(std::vector<std::string> words) {
   if (asks_for_help) words.erase(words.begin());
   const auto app = make_app(exit_code, words.empty() ? "" : words.front());
   if (asks_for_help) words = words_of_help(*app, words);
-  app->set_version_flag("--version", "membrane " MEMBRANE_VERSION);
+  if (words == std::vector<std::string>{"version"}) words = {"--version"};
+  app->set_version_flag("-V,--version", "membrane " MEMBRANE_VERSION);
   const Reader reader = reader_of(*app, words);
   if (auto ordered = order_arguments(*app, std::move(words))) words = std::move(*ordered);
   else return complain(ordered.error(), reader);

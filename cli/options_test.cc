@@ -160,7 +160,20 @@ TEST_F(Arguments, OfExecFollowItsSandbox) {
             Words{"error: -e gives a program's text, and the program is p already"});
 }
 
+TEST_F(Arguments, OfExecAreNoLimits) {
+  for (const char* const limit :
+       {"--wall", "--fuel", "--memory", "--output", "--allow", "--policy", "--dir"}) {
+    const Words refused = {std::string("error: exec has no ") + limit +
+                           ": the sandbox's policy holds for all that it runs"};
+    EXPECT_EQ(of_exec({"s", "p", limit, "1"}), refused);
+    EXPECT_EQ(of_exec({"s", limit, "1", "p"}), refused);
+    EXPECT_EQ(of_exec({"s", "p", "--", limit, "1"}), (Words{"s", "p", limit, "1"}));
+  }
+}
+
 TEST_F(Arguments, ThatAreMisspeltAreReported) {
+  EXPECT_EQ(programs({"--alow", "kv", "-e", "text"}), Words{"error: unknown option --alow"});
+  EXPECT_EQ(programs({"--language", "js", "-e", "1"}), Words{"error: unknown option --language"});
   EXPECT_EQ(programs({"p", "--fule", "3"}), Words{"error: unknown option --fule"});
   EXPECT_EQ(programs({"p", "--memry=3"}), Words{"error: unknown option --memry"});
   EXPECT_EQ(programs({"p", "--", "--fule", "3"}), (Words{"p", "--fule", "3"}));

@@ -471,7 +471,7 @@ class Blocks(PagesTest):
                 if flag := re.match(r"--allow (\S+): ", said):
                     done = self.run_line(f"membrane policy explain --allow '{flag[1]}'", 2)
                 else:
-                    self.put("policy.toml", WRONG_POLICIES[said.split(": ")[2]])
+                    self.put("policy.toml", WRONG_POLICIES[said.split(": ")[2].split()[0]])
                     done = self.run_line("membrane policy explain policy.toml", 2)
                 self.assertIn(f"{said}\n{hint}\n", done.stderr)
 
@@ -585,7 +585,7 @@ class Words(PagesTest):
 
     def names_what_exists(self, code):
         words = code.split()[1:]
-        if words[0] == "help":  # as the option
+        if words[0] in ("help", "version"):  # as the options
             return
         path = []
         help_of = self.run_line("membrane --help").stdout

@@ -220,7 +220,8 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
   transfer.is_nobody_there = code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST;
   if (transfer.is_nobody_there)
     return fail(ErrorCode::kUnavailable, "no service answers at " + url_ + ": " + why,
-                is_local_ ? "Start one: membrane serve" : "Is the URL right, and does the service run?");
+                is_local_ ? "Start one: membrane serve. --url or MEMBRANE_URL names one elsewhere."
+                          : "Is the URL right, and does the service run?");
   if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
     return fail(ErrorCode::kDenied, "the certificate of " + url_ + " is not trusted here: " + why,
                 "SSL_CERT_FILE can name a PEM file of trusted certificates.");

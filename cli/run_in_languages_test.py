@@ -7,6 +7,7 @@ import sys
 import unittest
 
 from command_testing import COMMAND, SECONDS, WithLanguages
+from linux_testing import Terminal
 
 
 class RunInLanguages(WithLanguages):
@@ -240,6 +241,46 @@ display(chart.bar({"a": 1}))
         self.assertIn("helper is next to the program, and not granted: --dir app:/:ro grants it.", reported)
         self.assertNotIn("--with", reported)
         self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
+
+    def test_a_file_beside_the_program_is_reported_with_the_grant_for_it(self):
+        (self.folder / "app").mkdir()
+        self.file("app/cfg.json", "42")
+        program = self.file("app/j.py", "print(open('cfg.json').read())")
+        self.assertIn("cfg.json is next to the program, and not granted: --dir app:/:ro grants it.",
+                      self.membrane("run", program, code=1).stderr)
+        self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
+
+    def test_a_text_of_javascript_that_ran_as_python_is_reported(self):
+        self.assertIn("--lang js", self.membrane("run", "-e", "console.log(1)", code=1).stderr)
+        self.assertNotIn("--lang", self.membrane("run", "-e", "print(nothing)", code=1).stderr)
+
+    def repl_at_terminal(self, typed, **environment):
+        """What the terminal shows of these lines, which arrive at once, as a paste does."""
+        terminal = Terminal([COMMAND, "repl"], {**self.environment, "TERM": "dumb", "NO_COLOR": "1", **environment})
+        try:
+            terminal.expect("python> ")
+            terminal.type(typed)
+            terminal.type("'e' 'nd'\n")
+            shown = terminal.expect(r"(?s)(.*)\r\n'end'\r\n").group(1)
+            terminal.type("exit()\n")
+            self.assertEqual(terminal.end(), 0)
+            return shown
+        finally:
+            terminal.close()
+
+    def test_every_character_that_is_typed_at_a_terminal_arrives(self):
+        for locale in ({"LANG": "C.UTF-8"}, {"LANG": "C"}, {"LC_ALL": ""}):
+            with self.subTest(locale=locale):
+                shown = self.repl_at_terminal("größe = 'ü→🎉'\nlen(grö\t), größe\n", **{"LANG": "", "LC_ALL": "", **locale})
+                self.assertIn("(3, 'ü→🎉')\r\n", shown)
+
+    def test_an_empty_line_of_a_pasted_block_does_not_end_it(self):
+        shown = self.repl_at_terminal("def f(n):\n    n += 1\n\n    return n\n\n\ndef g(n):\n    return n\n\nf(40) + g(1)\n")
+        self.assertIn("\r\n42\r\n", shown)
+        self.assertNotIn("Error", shown)
+
+    def test_an_entry_has_no_input(self):
+        self.assertRegex(self.repl_at_terminal("input()\n"), r"EOFError.*\r\n  hint: An entry has no input")
 
     def test_an_empty_line_in_a_block_does_not_end_it(self):
         entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"

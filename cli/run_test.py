@@ -338,6 +338,7 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=SECONDS)
         self.assertIn("outcome: cancelled", errors)
+        self.assertIn("Ctrl-C stopped the program", errors)
         self.assertEqual(process.returncode, -signal.SIGINT, "so that a shell ends its loop")
 
 

@@ -76,12 +76,24 @@ class Usage(CommandTest):
 
     def test_the_version_is_a_number(self):
         self.assertRegex(self.membrane("--version").stdout, r"^membrane \d+\.\d+\.\d+\n$")
+        for word in ("version", "-V"):
+            self.assertEqual(self.membrane(word).stdout, self.membrane("--version").stdout)
 
     def test_an_unknown_option_is_named_with_the_nearest(self):
         self.assert_refused(self.membrane("run", "x.wat", "--fule", "3", code=2), "unknown option --fule",
                             "Did you mean --fuel?")
         self.assert_refused(self.membrane("check", "--jsn", code=2), "unknown option --jsn", "--json")
         self.assert_refused(self.membrane("repl", "--fuel", code=2), "--fuel needs a value: N", "--help")
+        for arguments, unknown, meant in (
+                (["run", "--alow", "kv", "-e", "print(2)"], "--alow", "--allow"),
+                (["run", "--language", "js", "-e", "1"], "--language", "--lang"),
+                (["run", "--timeout", "5s", "-e", "1"], "--timeout", "--wall"), (["run", "-c", "print(1)"], "-c", "-e"),
+                (["agent", "--lang", "js", "task"], "--lang", "--language")):
+            self.assert_refused(self.membrane(*arguments, code=2), f"unknown option {unknown}\n", f"Did you mean {meant}?")
+        self.assert_refused(self.membrane("snapshot", "sb", "--name", "x", code=2), "unknown option --name", "--help")
+        self.assert_refused(self.membrane("exec", "-e", "1", code=2), "id is required", "--help")
+        self.assert_refused(self.membrane("exec", "", "-e", "1", code=2), "id: it is empty", "--help")
+        self.assert_refused(self.membrane("run", "-e", "a", "-e", "b", code=2), "--evaluate is given more than once", "Give it once.")
         for command in COMMANDS:
             self.assert_refused(self.membrane(*command, "--never-heard-of=1", code=2),
                                 "unknown option --never-heard-of", "--help")
@@ -152,8 +164,20 @@ class Usage(CommandTest):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_no_command_is_an_error(self):
-        self.assert_refused(self.membrane(code=2), "no command was given; there are run, thaw, ", "membrane --help")
-        self.assert_refused(self.membrane("policy", code=2), "no command was given; there are explain, test", "policy --help")
+        self.assert_refused(self.membrane(code=2), "no command was given\n", "membrane help lists all commands")
+        self.assert_refused(self.membrane("policy", code=2), "membrane policy needs a command: explain or test\n", "policy --help")
+        self.assert_refused(self.membrane("audit", code=2), "membrane audit needs a command: verify\n", "audit --help")
+
+    def test_a_word_that_is_no_file_here_is_reported_as_that(self):
+        (self.folder / "data").mkdir()
+        self.file("analyse.py", "")
+        state = {"XDG_STATE_HOME": str(self.folder / "state")}
+        for words, cause, fix in ((["tol"], "there is no file tol here", "Check the path."),
+                                  (["data"], "data is a directory here", "Name a file in it."),
+                                  (["print(1)"], "there is no file print(1) here", "membrane run -e"),
+                                  (["print(1.5)"], "cannot open print(1.5)", "membrane run -e"),
+                                  (["python", "analyse.py"], "there is no file python here", "membrane run analyse.py.")):
+            self.assert_refused(self.membrane("run", *words, code=2, **state), cause, fix)
 
     def test_the_probable_meaning_is_suggested(self):
         for arguments, meant in ((["x.wat"], "membrane run x.wat"),

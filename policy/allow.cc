@@ -116,7 +116,8 @@ std::string_view path_without_mode(std::string_view rest) {
   constexpr std::string_view kModes[] = {"r",        "w",         "rw",         "ro",
                                          "readonly", "read-only", "read-write", "readwrite"};
   if (const auto [mode, paths, found] = split(rest);
-      found && std::ranges::find(kModes, mode) != std::end(kModes))
+      found && (std::ranges::find(kModes, mode) != std::end(kModes) ||
+                (!paths.starts_with('/') && mode.find_first_of("./") == std::string_view::npos)))
     rest = paths;
   return rest.empty() ? "./data" : rest;
 }
@@ -184,6 +185,9 @@ Status apply(Policy& policy, std::string_view flag) {
   if (what == "fs") return allow_fs(policy, flag, rest);
   if (what == "kv") return allow_kv(policy, flag, rest, found);
   if (what == "sql") return allow_sql(policy, flag, rest);
+  if (what == "https" && rest.starts_with("//"))
+    return refuse(flag, "a grant of URLs begins with http: and the methods.",
+                  "write --allow 'http:GET:" + std::string(flag) + "'");
   const std::vector<std::string_view> known = {"http", "fs", "kv", "sql", "ai", "time", "random", "ask"};
   if (std::find(known.begin(), known.end(), what) == known.end()) {
     const std::string_view whole = what.substr(0, what.find('.'));

@@ -235,7 +235,9 @@ std::string explain_larger_limits(const Limits& limits, const Limits& language) 
     out += (out.empty() ? "" : ", ") + format_quantity(Quantity::kind, language.member) + " " words;
 #include "policy/limits.def"
 #undef LIMIT
-  return out.empty() ? out : "In Python, JavaScript and other languages, a run is limited to " + out + ".\n";
+  return out.empty()
+             ? out
+             : "In Python, JavaScript and other languages, the limits are the same but for " + out + ".\n";
 }
 
 std::string explain(const Policy& policy) {

@@ -29,7 +29,7 @@ struct Where {
 
 std::unexpected<Error> refuse(const Where& where, const std::string& why, std::string hint = {}) {
   const std::string line = where.line != 0 ? "line " + std::to_string(where.line) + ": " : "";
-  const std::string path = where.path.empty() ? "" : where.path + ": ";
+  const std::string path = where.path.empty() ? "" : where.path + (why.starts_with("is ") ? " " : ": ");
   return fail(ErrorCode::kInvalidInput, line + path + why, std::move(hint));
 }
 

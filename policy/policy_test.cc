@@ -159,9 +159,9 @@ TEST(Policy, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error("[limits]\nmemory = true\n"),
             "p.toml: line 2: limits.memory: expected a size, such as \"64 MiB\", found true or false.");
   EXPECT_EQ(error("[limits]\nwall = 10\n"),
-            "p.toml: line 2: limits.wall: is a number without a unit. (write a duration, such as \"10 s\")");
+            "p.toml: line 2: limits.wall is a number without a unit. (write a duration, such as \"10 s\")");
   EXPECT_EQ(error("[http]\nurl = \"x\"\n"),
-            "p.toml: line 1: http: is a list of grants, found a table. "
+            "p.toml: line 1: http is a list of grants, found a table. "
             "(write [[http]] above each grant; in JSON, an array of objects)");
   EXPECT_EQ(error(R"({"http":[{"methods":["GET"]}]})", "p.json"),
             "p.json: http[0]: the field \"url\" is missing.");
@@ -385,6 +385,8 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"fs", "fs:read:./data"},
       {"fs:./data", "fs:read:./data"},
       {"fs:rw:./data", "'fs:read:./data'"},
+      {"fs:rd:.", "write --allow 'fs:read:.'"},
+      {"https://example.org/*", "write --allow 'http:GET:https://example.org/*'"},
       {"fs:rw:", "'fs:read:./data'"},
       {"fs:read", "fs:read:./data"},
       {"fs:read,link:./data", "read,links"},

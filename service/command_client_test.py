@@ -147,7 +147,7 @@ class Command(unittest.TestCase):
         self.assertEqual(self.command("wait", sandbox, first).stdout, "ok\n")
         second = self.command("exec", "--detach", sandbox, "-e", self.wat("unreachable")).stdout.strip()
         self.assertEqual(self.command("wait", sandbox, second, code=1).stdout, "trapped\n")
-        self.assertEqual(self.command("logs", sandbox, "--exec", first).stdout, "said")
+        self.assertEqual(self.command("logs", sandbox, first).stdout, "said")
         failed = self.command("logs", "-f", sandbox, "--exec", second)
         self.assertEqual((failed.stdout, "trapped" in failed.stderr), ("", True))
         self.assertEqual(json.loads(self.command("wait", sandbox, first, "--json").stdout)["exec_id"], first)

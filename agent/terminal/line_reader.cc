@@ -2,6 +2,9 @@
 
 #include <editline/readline.h>
 #include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>  // NOLINT(modernize-deprecated-headers): newlocale
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +65,49 @@ char* copy_of(std::string_view text) {
   return copy;
 }
 
+bool is_utf8(locale_t locale) { return std::string_view(nl_langinfo_l(CODESET, locale)) == "UTF-8"; }
+
+// The environment's characters, by which libedit reads the terminal: in the locale that a process starts with
+// it drops all that is not ASCII. Where the environment names none, they are of UTF-8.
+locale_t locale_of_terminal() {
+  const locale_t named = newlocale(LC_CTYPE_MASK, "", locale_t{});
+  if (named != locale_t{} && nl_langinfo_l(CODESET, named) != std::string_view("ANSI_X3.4-1968"))
+    return named;
+  const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t{});
+  if (utf8 == locale_t{}) return named;
+  if (named != locale_t{}) freelocale(named);
+  return utf8;
+}
+
+// Sets it for this thread while libedit works; the rest of the process has none.
+class CharactersOfTerminal {
+ public:
+  explicit CharactersOfTerminal(locale_t locale)
+      : before_(locale == locale_t{} ? locale_t{} : uselocale(locale)) {}
+  CharactersOfTerminal(const CharactersOfTerminal&) = delete;
+  CharactersOfTerminal& operator=(const CharactersOfTerminal&) = delete;
+  ~CharactersOfTerminal() {
+    if (before_ != locale_t{}) uselocale(before_);
+  }
+
+ private:
+  locale_t before_;
+};
+
+// The bytes of so many characters of UTF-8.
+size_t bytes_of(std::string_view text, size_t characters) {
+  for (size_t at = 0; at < text.size(); ++at)
+    if ((static_cast<uint8_t>(text[at]) & 0xc0) != 0x80 && characters-- == 0) return at;
+  return text.size();
+}
+
+// The text before the cursor, which libedit counts in characters.
+std::string_view text_before_cursor() {
+  const std::string_view line(*edit_now->line);
+  const auto cursor = static_cast<size_t>(*edit_now->cursor);
+  return line.substr(0, is_utf8(uselocale(locale_t{})) ? bytes_of(line, cursor) : cursor);
+}
+
 // The common prefix of all of them.
 std::string common_beginning(const std::vector<std::string>& words) {
   std::string common = words.front();
@@ -77,8 +123,7 @@ std::string common_beginning(const std::vector<std::string>& words) {
 char** matches_for(const char* typed, int /*start*/, int /*end*/) {
   *edit_now->completer_is_last = 1;
   *edit_now->appended = '\0';
-  const std::string_view before(*edit_now->line, static_cast<size_t>(*edit_now->cursor));
-  Completions found = (*completer_now)(before);
+  Completions found = (*completer_now)(text_before_cursor());
   const std::string_view word(typed);
   if (found.words.empty() || found.begun > word.size()) return nullptr;
   const std::string kept(word.substr(0, word.size() - found.begun));
@@ -93,8 +138,11 @@ char** matches_for(const char* typed, int /*start*/, int /*end*/) {
 class TerminalLineReader final : public LineReader {
  public:
   TerminalLineReader(const Edit& edit, std::atomic<bool>& interrupted, bool colour)
-      : edit_(edit), interrupted_(interrupted), colour_(colour) {}
+      : edit_(edit), interrupted_(interrupted), colour_(colour), locale_(locale_of_terminal()) {}
+  TerminalLineReader(const TerminalLineReader&) = delete;
+  TerminalLineReader& operator=(const TerminalLineReader&) = delete;
   ~TerminalLineReader() override {
+    if (locale_ != locale_t{}) freelocale(locale_);
     if (edit_now != &edit_) return;
     *edit_.completer = nullptr;
     edit_now = nullptr;
@@ -102,6 +150,7 @@ class TerminalLineReader final : public LineReader {
 
   LineEvent read(std::string_view prompt, std::string& line) override {
     interrupted_ = false;
+    const CharactersOfTerminal characters(locale_);
     char* text = edit_.read_line(shown(prompt).c_str());
     // Whether libedit gave up or continued after the signal: what was typed is dropped.
     if (interrupted_.exchange(false)) {
@@ -113,7 +162,15 @@ class TerminalLineReader final : public LineReader {
     std::free(text);
     return LineEvent::kLine;
   }
-  void remember(std::string_view line) override { edit_.remember_line(std::string(line).c_str()); }
+  bool has_more() override {
+    constexpr int kPatienceMs = 20;  // a paste arrives in pieces
+    pollfd terminal{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    return poll(&terminal, 1, kPatienceMs) > 0 && (terminal.revents & POLLIN) != 0;
+  }
+  void remember(std::string_view line) override {
+    const CharactersOfTerminal characters(locale_);
+    edit_.remember_line(std::string(line).c_str());
+  }
   void complete_by(Completer completer) override {
     completer_ = std::move(completer);
     completer_now = &completer_;
@@ -135,6 +192,7 @@ class TerminalLineReader final : public LineReader {
   Edit edit_;
   std::atomic<bool>& interrupted_;
   bool colour_;
+  locale_t locale_;  // null: none was found
   Completer completer_;
 };
 

@@ -32,6 +32,8 @@ class LineReader {
   virtual ~LineReader() = default;
   // The next line, without its end. kInterrupted: Ctrl-C while typing; what was typed is dropped.
   virtual LineEvent read(std::string_view prompt, std::string& line) = 0;
+  // Whether more input is there already, as while a text is pasted into a terminal.
+  virtual bool has_more() { return true; }
   // Adds a line to those that the arrow keys bring back.
   virtual void remember(std::string_view /*line*/) {}
   // Sets the completer for the tab key.
@@ -43,6 +45,8 @@ class StreamLineReader final : public LineReader {
  public:
   explicit StreamLineReader(std::istream& in, std::ostream* prompts = nullptr) : in_(in), prompts_(prompts) {}
   LineEvent read(std::string_view prompt, std::string& line) override;
+  // With prompts a person types, and only what the stream has read already is sure to come.
+  bool has_more() override { return prompts_ == nullptr || in_.rdbuf()->in_avail() > 0; }
 
  private:
   std::istream& in_;
