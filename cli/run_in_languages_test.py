@@ -24,6 +24,17 @@ class RunInLanguages(WithLanguages):
             with self.subTest(arguments=arguments):
                 self.assertEqual(self.membrane("run", *arguments, "-q").stdout, "")
 
+    def test_output_that_is_not_text_counts_by_its_bytes(self):
+        written = "import sys; sys.stdout.buffer.write(b'\\xff' * 1000); sys.stdout.flush()"
+        report = json.loads(self.membrane("run", "--json", "--output", "1020", "-e", written + "; 'the value'").stdout)
+        self.assertEqual((report["outcome"], report["stdout"], report["result"]), ("ok", "\ufffd" * 1000, "'the value'"))
+        self.assertNotIn("output_bytes_cut", report)
+        done = subprocess.run([COMMAND, "run", "--output", "1000", "-e", written], capture_output=True, env=self.environment,
+                              timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stdout), (0, b"\xff" * 1000))
+        self.assertNotIn(b"cut", done.stderr)
+        self.membrane("run", "--json", "--output", "999", "-e", written, code=1)
+
     def test_a_program_gets_piped_input(self):
         data = "3\n4"
         for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),

@@ -29,6 +29,20 @@ TEST_F(Python, ExitingIsNotAFailure) {
   EXPECT_EQ(exec("x").result, "20") << "as before the turn that ended the interpreter";
 }
 
+TEST_F(Python, OutputThatIsNotTextCountsByItsBytes) {
+  RunOptions options = session_options();
+  options.policy.limits.output_bytes = 100;
+  begin(options);
+  const std::string writes = "import os; _ = os.write(1, b'\\xff' * 90)";
+  EXPECT_EQ(exec(writes).outcome, Outcome::kOk);
+  const Report report = exec(writes + "\n'0123'");
+  EXPECT_EQ(report.outcome, Outcome::kOk);
+  EXPECT_EQ(report.stdout_text.size(), 270u);
+  EXPECT_EQ(report.result, "'0123'");
+  EXPECT_EQ(report.output_bytes_cut, 0u);
+  EXPECT_EQ(exec(writes + "\n'0123456789'").outcome, Outcome::kOutOfOutput);
+}
+
 TEST_F(Python, IsGivenInputAndArguments) {
   const Report report = session_->exec({.code = "import sys\nprint(sys.argv[1:], input('name? '), input())",
                                         .name = "greet.py",

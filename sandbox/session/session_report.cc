@@ -266,6 +266,7 @@ void Session::Impl::report_places(ReportError& error) {
 
 void Session::Impl::report_rest(Report& report) {
   if (!body_->is_paused()) body_->system().finish(body_->guest());
+  const uint64_t written_bytes = context_.output().written_bytes;
   report_output(std::move(context_.output()), report);
   body_->list_calls_of_system();
   report_host_calls(body_->dispatcher(), report);
@@ -273,9 +274,9 @@ void Session::Impl::report_rest(Report& report) {
   report_unanswered(report);
   report_files(options_, body_->system(), files(), report);
   if (const auto& divergence = world().divergence()) report_divergence(*divergence, "turns", report);
-  const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
-  limit_output(report, output_left());
-  output_of_turn_bytes_ += printed;
+  const uint64_t given_bytes = written_bytes + report.answer.size();
+  limit_output(report, written_bytes, output_left());
+  output_of_turn_bytes_ += given_bytes;
 }
 
 }  // namespace membrane::sandbox
