@@ -35,6 +35,11 @@ class RunInLanguages(WithLanguages):
         self.assertNotIn(b"cut", done.stderr)
         self.membrane("run", "--json", "--output", "999", "-e", written, code=1)
 
+    def test_a_sleep_that_outlasts_the_run_is_where_it_ends(self):
+        program = self.file("sleeps.py", "import time\n\ntime.sleep(60)\n")
+        reported = self.membrane("run", "--allow", "time", "--wall", "1s", program, code=1).stderr
+        self.assertIn("error[timed_out] sleeps.py:3", reported)
+
     def test_a_program_gets_piped_input(self):
         data = "3\n4"
         for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),

@@ -29,6 +29,21 @@ TEST_F(Python, ExitingIsNotAFailure) {
   EXPECT_EQ(exec("x").result, "20") << "as before the turn that ended the interpreter";
 }
 
+TEST_F(Python, ASleepWithoutTimeSaysWhereItWas) {
+  RunOptions hurried = session_options();
+  hurried.policy.time.real = true;
+  hurried.policy.limits.wall_ms = 500;
+  begin(hurried);
+  for (const char* const sleeps : {"import time\ntry:\n  time.sleep(60)\nexcept OSError: pass",
+                                   "import time\ndef f():\n  time.sleep(60)\nf()"}) {
+    const Report report = session_->exec({.code = sleeps, .name = "/sleeps"});
+    EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+    ASSERT_EQ(report.errors.size(), 1u);
+    EXPECT_EQ(report.errors[0].place.file, "/sleeps") << sleeps;
+    EXPECT_EQ(report.errors[0].place.line, 3u) << sleeps;
+  }
+}
+
 TEST_F(Python, OutputThatIsNotTextCountsByItsBytes) {
   RunOptions options = session_options();
   options.policy.limits.output_bytes = 100;
