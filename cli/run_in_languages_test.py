@@ -24,6 +24,26 @@ class RunInLanguages(WithLanguages):
             with self.subTest(arguments=arguments):
                 self.assertEqual(self.membrane("run", *arguments, "-q").stdout, "")
 
+    def test_a_byte_order_mark_is_not_part_of_a_program(self):
+        mark = b"\xef\xbb\xbf"
+        for name, text in (("p.py", b"print(7)"), ("p.js", b"console.log(7)"), ("p.ts", b"console.log(7 as number)"),
+                           ("p.wat", b'(func (export "run") (result i32) (i32.const 7))')):
+            with self.subTest(name=name):
+                self.assertEqual(self.membrane("run", self.file(name, mark + text), "-q").stdout, "7\n")
+                self.assertEqual(self.membrane("check", name).stdout, f"{name}: no errors\n")
+        self.assertEqual(self.membrane("run", "-q", "-e", "\ufeff6 + 1").stdout, "7\n")
+        policy = self.file("policy.toml", mark + b'[limits]\noutput = "2 MiB"\n')
+        self.assertEqual(self.membrane("run", "--policy", policy, "-q", "-e", "7").stdout, "7\n")
+
+    def test_a_python_program_that_is_not_utf8_is_refused(self):
+        program = self.file("latin.py", "# -*- coding: latin-1 -*-\nprint('caf\u00e9')\n".encode("latin-1"))
+        for command in "run", "check":
+            refused = self.membrane(command, program, code=2).stderr
+            self.assertIn("latin.py is not UTF-8: line 2 has the byte 0xE9", refused)
+            self.assertIn("iconv -f latin1 -t utf-8 latin.py > utf-8.py", refused)
+        subprocess.run(["iconv", "-f", "latin1", "-t", "utf-8", "latin.py", "-o", "utf-8.py"], cwd=self.folder, check=True)
+        self.assertEqual(self.membrane("run", "utf-8.py", "-q").stdout, "caf\u00e9\n")
+
     def test_output_that_is_not_text_counts_by_its_bytes(self):
         written = "import sys; sys.stdout.buffer.write(b'\\xff' * 1000); sys.stdout.flush()"
         report = json.loads(self.membrane("run", "--json", "--output", "1020", "-e", written + "; 'the value'").stdout)

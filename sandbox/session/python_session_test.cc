@@ -58,6 +58,17 @@ TEST_F(Python, OutputThatIsNotTextCountsByItsBytes) {
   EXPECT_EQ(exec(writes + "\n'0123456789'").outcome, Outcome::kOutOfOutput);
 }
 
+TEST_F(Python, ItsTextIsUtf8) {
+  EXPECT_EQ(exec("\xEF\xBB\xBF"
+                 "6 + 1")
+                .result,
+            "7");
+  const Report report = session_->exec({.code = "x = 1\n'caf\xE9'", .name = "latin.py"});
+  EXPECT_EQ(report.outcome, Outcome::kInvalid);
+  EXPECT_EQ(report.errors.at(0).message, "latin.py is not UTF-8: line 2 has the byte 0xE9");
+  EXPECT_EQ(exec("'caf\xE9'").errors.at(0).message, "the program is not UTF-8: line 1 has the byte 0xE9");
+}
+
 TEST_F(Python, IsGivenInputAndArguments) {
   const Report report = session_->exec({.code = "import sys\nprint(sys.argv[1:], input('name? '), input())",
                                         .name = "greet.py",
