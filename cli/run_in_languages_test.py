@@ -60,6 +60,21 @@ class RunInLanguages(WithLanguages):
         reported = self.membrane("run", "--allow", "time", "--wall", "1s", program, code=1).stderr
         self.assertIn("error[timed_out] sleeps.py:3", reported)
 
+    def test_a_program_has_variables_of_its_environment(self):
+        shows = {"python": "import os; [os.environ.get(name) for name in ('A', 'QUOTED', 'FROM_HOST')]",
+                 "js": "JSON.stringify([process.env.A, process.env.QUOTED, process.env.FROM_HOST])"}
+        given = ["--env", "A=1", "--env", "A=2", "--env", "QUOTED='\"\u20ac\\n", "--env", "FROM_HOST"]
+        for language, code in shows.items():
+            shown = self.membrane("run", "--lang", language, "-q", *given, "-e", code, FROM_HOST="yes").stdout
+            self.assertEqual([shown.count(each) for each in ("2", "\u20ac", "yes")], [1, 1, 1], shown)
+        program = self.file("env.py", "import os, sys; print(os.environ['A'], __name__, sys.argv[1:])")
+        self.assertEqual(self.membrane("run", program, "--env", "A=b", "-q", "x").stdout, "b __main__ ['x']\n")
+        traceback = self.membrane("run", "--env", "A=b", "-e", "1 / 0", code=1).stderr
+        self.assertEqual(traceback, self.membrane("run", "-e", "1 / 0", code=1).stderr.split("fuel: ")[0] +
+                         "fuel: " + traceback.split("fuel: ")[1])
+        refused = self.membrane("run", "--env", "A=b", "--seal", "a.receipt", "-e", "1", code=2)
+        self.assertIn("--env with --seal is for WebAssembly", refused.stderr)
+
     def test_a_program_gets_piped_input(self):
         data = "3\n4"
         for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),
