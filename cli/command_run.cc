@@ -291,6 +291,7 @@ Result<int> run(const RunCommandOptions& options) {
   show_report(report, options);
   if (out && !out->status()) return complain(out->status().error());
   if (!sealed) return complain_unsealed(sealed.error());
+  if (seal != nullptr && !options.quiet && !options.json) seal->announce();
   if (recorded == nullptr) return exit_code_of(report);
   // The report is already printed; so this goes to standard error, with --json, too.
   const Status written = recorded->finish();

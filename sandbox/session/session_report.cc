@@ -2,6 +2,7 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
+#include "policy/quantity.h"
 #include "sandbox/run/output_limit.h"
 #include "sandbox/session/missing_package.h"
 #include "sandbox/session/session_impl.h"
@@ -90,7 +91,7 @@ std::string Session::Impl::memory_limit() const {
   const uint64_t limit = options_.policy.limits.memory_bytes;
   const uint64_t whole = language_instance_limits(options_.policy.limits, template_->image()).memory_bytes;
   const bool is_whole = whole < template_->image().memory_bytes() + limit;
-  return "The memory limit is " + count_of(is_whole ? whole : limit, "byte") +
+  return "The memory limit is " + policy::format_size(is_whole ? whole : limit) +
          (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
          ". Make it hold less" + or_raise_memory(limit) + ".";
 }
