@@ -134,19 +134,14 @@ class Grammar {
 
 }  // namespace
 
-static size_t mark_bytes(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  return text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-}
-
 bool is_json(std::string_view text) {
-  text.remove_prefix(mark_bytes(text));
+  text = without_byte_order_mark(text);
   return is_utf8(text) && Grammar(text).holds();
 }
 
 size_t json_bytes(std::string_view text) {
   if (!is_utf8(text)) return 0;
-  const size_t before = mark_bytes(text);
+  const size_t before = byte_order_mark_bytes(text);
   Grammar grammar(text.substr(before));
   static_cast<void>(grammar.holds());
   return before + grammar.at();

@@ -19,6 +19,15 @@ size_t utf8_valid_prefix(std::string_view bytes);
 
 inline bool is_utf8(std::string_view bytes) { return utf8_valid_prefix(bytes) == bytes.size(); }
 
+// Bytes of a byte order mark at the start, which editors of some systems write; it is not part of the text.
+constexpr size_t byte_order_mark_bytes(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.starts_with(kMark) ? kMark.size() : 0;
+}
+constexpr std::string_view without_byte_order_mark(std::string_view text) {
+  return text.substr(byte_order_mark_bytes(text));
+}
+
 // For valid text: whether a character begins with this byte, and how many bytes, at most `most`, hold whole
 // characters.
 constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }

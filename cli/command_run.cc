@@ -334,6 +334,7 @@ Result<int> run(const RunCommandOptions& options) {
   show_report(report, options);
   if (out && !out->status()) return complain(out->status().error());
   if (!sealed) return complain_unsealed(sealed.error());
+  if (seal != nullptr && !options.quiet && !options.json) seal->announce();
   const bool is_interrupted = interrupted && report.outcome == sandbox::Outcome::kCancelled;
   const int exit_code = is_interrupted ? kExitInterrupted : exit_code_of(report);
   if (recorded == nullptr) return exit_code;
@@ -430,10 +431,9 @@ void add_run(CLI::App& app, int& exit_code) {
       ->type_name("DIR");
   command->add_flag("-t,--tty", options->has_terminal,
                     "With --kind linux: this terminal is the command's, as with membrane shell");
-  add_repeatable(
-      *command, "--env", options->environment,
-      "An environment variable of a WASI program; NAME alone passes the one of this process; may be "
-      "repeated")
+  add_repeatable(*command, "--env", options->environment,
+                 "A variable of the program's environment; NAME alone passes the one of this process; may be "
+                 "repeated")
       ->type_name("NAME[=VALUE]");
   command
       ->add_option("--input", options->input_file,

@@ -5,6 +5,7 @@
 #include "cli/command_run.h"
 #include "cli/seal.h"
 #include "engine/memory/region_pool.h"
+#include "lang/environment_variables.h"
 #include "lang/language_names.h"
 #include "sandbox/session/language_templates.h"
 #include "sandbox/session/session.h"
@@ -24,8 +25,10 @@ Status check_for_language(const RunCommandOptions& options, const std::string& l
     return refused("--freeze-after", "Fork a session: membrane repl has :fork.");
   if (!options.code_cache.empty())
     return refused("--code-cache", "A language keeps its code with its warm image.");
-  if (!options.environment.empty())
-    return refused("--env", "Give the program arguments, or a file that the policy grants.");
+  const bool has_environment = language == "python" || language == "js";
+  if (!options.environment.empty() && (!has_environment || !options.seal_file.empty()))
+    return refused(has_environment ? "--env with --seal" : "--env",
+                   "Give the program arguments, or a file that the policy grants.");
   return {};
 }
 
@@ -66,6 +69,17 @@ Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::LanguageTe
   return sandbox::Session::create(std::move(opened), std::move(run_options));
 }
 
+// By a turn of its own, which the program does not notice.
+std::optional<sandbox::Report> set_environment(sandbox::Session& session, const std::string& language,
+                                               const sandbox::Program& program) {
+  const lang::EnvironmentVariables wanted(program.environment.begin(), program.environment.end());
+  const std::string code = lang::code_to_change(language, {}, wanted).value_or("");
+  if (code.empty()) return std::nullopt;
+  sandbox::Report report = session.exec({.code = code, .name = "<environment>"});
+  if (report.outcome == sandbox::Outcome::kOk) return std::nullopt;
+  return report;
+}
+
 }  // namespace
 
 Result<sandbox::Report> run_in_language(const RunCommandOptions& options, const std::string& language,
@@ -86,8 +100,9 @@ Result<sandbox::Report> run_in_language(const RunCommandOptions& options, const 
     MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
   }
   const std::string name = lang::program_name(program.name, options.language);
+  const char* const cell = program.environment.empty() ? "" : "<cell 1>";  // the environment's is not counted
   const sandbox::Turn turn{.code = program.source,
-                           .name = options.text && name == program.name ? "" : name,
+                           .name = options.text && name == program.name ? cell : name,
                            .is_script = !options.text,
                            .arguments = program.arguments,
                            .input = std::move(input)};
@@ -101,7 +116,8 @@ Result<sandbox::Report> run_in_language(const RunCommandOptions& options, const 
         made, session_in_process(*languages, options, language, program, std::move(run_options), seal, turn));
   }
   sandbox::Session& session = keep_until_exit(std::move(made));  // as the languages
-  sandbox::Report report = session.exec(turn);
+  const auto failed = set_environment(session, language, program);
+  sandbox::Report report = failed ? *failed : session.exec(turn);
   session.end(report);
   return report;
 }

@@ -274,7 +274,9 @@ Result<int> run_in_linux(const RunCommandOptions& options, const std::string& wh
   if (!command.arguments.empty()) program.source = command.arguments.front();
   const Status sealed = seal == nullptr ? Status() : seal->finish(program, command.policy, report);
   show_report(report, options);
-  return sealed ? exit_code_of(report) : complain_unsealed(sealed.error());
+  if (!sealed) return complain_unsealed(sealed.error());
+  if (seal != nullptr && !options.quiet && !options.json) seal->announce();
+  return exit_code_of(report);
 }
 
 }  // namespace membrane::cli

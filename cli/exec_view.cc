@@ -12,6 +12,33 @@ namespace membrane::cli {
 // A report contains values and displays of many bytes.
 constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 
+namespace {
+
+// {"text/plain":"4","image/png":{"base64":"…"}}
+sandbox::RichValue rich_value_of(const Json& forms) {
+  sandbox::RichValue value;
+  if (!forms.is_object()) return value;
+  for (const auto& [type, data] : forms.items())
+    value.push_back(
+        {type, data.is_string() ? data.get<std::string>() : text_at(data, "base64"), !data.is_string()});
+  return value;
+}
+
+// What the report shows besides its texts, and how to get an image of it; "" for nothing.
+std::string shown_in(const Json& report, const std::string& sandbox) {
+  sandbox::Report shown;
+  if (const auto value = report.find("value"); value != report.end()) shown.value = rich_value_of(*value);
+  for (const Json& each : list_at(report, "displays")) shown.displays.push_back(rich_value_of(each));
+  std::string text = sandbox::render_shown(shown);
+  if (text.contains("[image/"))
+    text +=
+        "hint: --json prints images, as base64; a file that the code writes is brought here by membrane cp " +
+        sandbox + ":/FILE .\n";
+  return text;
+}
+
+}  // namespace
+
 void ExecView::take(const agent::SseEvent& event) {
   last_id = event.last_event_id;
   ++count;
@@ -31,9 +58,13 @@ void ExecView::show_end() {
     in_line_ = false;
   }
   std::fflush(stdout);
+  const std::string shown = shown_in(report, sandbox_);
   const auto error = report.find("error");
-  if (error == report.end() || !error->is_object()) return;
+  const bool is_error = error != report.end() && error->is_object();
+  if (!is_error && shown.empty()) return;
   if (error_in_line_ || (in_line_ && same_file(stdout, stderr))) print(stderr, "\n");
+  print(stderr, shown);
+  if (!is_error) return;
   const std::string traceback = text_at(*error, "traceback"), hint = text_at(*error, "hint");
   print(stderr, traceback.empty() ? text_at(report, "outcome") + ": " + text_at(*error, "message") + "\n"
                                   : traceback);

@@ -94,6 +94,12 @@ class Keys(Case):
         self.assertIn("accessible to other users", done.stderr)
         self.assertEqual(done.stdout, "", "nothing runs that cannot be sealed")
 
+    def test_what_was_written_is_said(self):
+        done = self.membrane("run", "-e", "(func (export \"run\"))", "--seal", "a.receipt")
+        self.assertTrue(done.stderr.endswith("receipt: a.receipt, and a.receipt.private\n"), done.stderr)
+        done = self.membrane("run", "-e", "(func (export \"run\"))", "-q", "--seal", "b.receipt")
+        self.assertEqual(done.stderr, "")
+
     def test_without_a_key_nothing_runs(self):
         shutil.rmtree(self.folder / "config")
         done = self.membrane("run", "-e", STORES, "--seal", "a.receipt", code=2)

@@ -25,6 +25,57 @@ class RunInLanguages(WithLanguages):
             with self.subTest(arguments=arguments):
                 self.assertEqual(self.membrane("run", *arguments, "-q").stdout, "")
 
+    def test_a_byte_order_mark_is_not_part_of_a_program(self):
+        mark = b"\xef\xbb\xbf"
+        for name, text in (("p.py", b"print(7)"), ("p.js", b"console.log(7)"), ("p.ts", b"console.log(7 as number)"),
+                           ("p.wat", b'(func (export "run") (result i32) (i32.const 7))')):
+            with self.subTest(name=name):
+                self.assertEqual(self.membrane("run", self.file(name, mark + text), "-q").stdout, "7\n")
+                self.assertEqual(self.membrane("check", name).stdout, f"{name}: no errors\n")
+        self.assertEqual(self.membrane("run", "-q", "-e", "\ufeff6 + 1").stdout, "7\n")
+        policy = self.file("policy.toml", mark + b'[limits]\noutput = "2 MiB"\n')
+        self.assertEqual(self.membrane("run", "--policy", policy, "-q", "-e", "7").stdout, "7\n")
+
+    def test_a_python_program_that_is_not_utf8_is_refused(self):
+        program = self.file("latin.py", "# -*- coding: latin-1 -*-\nprint('caf\u00e9')\n".encode("latin-1"))
+        for command in "run", "check":
+            refused = self.membrane(command, program, code=2).stderr
+            self.assertIn("latin.py is not UTF-8: line 2 has the byte 0xE9", refused)
+            self.assertIn("iconv -f latin1 -t utf-8 latin.py > utf-8.py", refused)
+        subprocess.run(["iconv", "-f", "latin1", "-t", "utf-8", "latin.py", "-o", "utf-8.py"], cwd=self.folder, check=True)
+        self.assertEqual(self.membrane("run", "utf-8.py", "-q").stdout, "caf\u00e9\n")
+
+    def test_output_that_is_not_text_counts_by_its_bytes(self):
+        written = "import sys; sys.stdout.buffer.write(b'\\xff' * 1000); sys.stdout.flush()"
+        report = json.loads(self.membrane("run", "--json", "--output", "1020", "-e", written + "; 'the value'").stdout)
+        self.assertEqual((report["outcome"], report["stdout"], report["result"]), ("ok", "\ufffd" * 1000, "'the value'"))
+        self.assertNotIn("output_bytes_cut", report)
+        done = subprocess.run([COMMAND, "run", "--output", "1000", "-e", written], capture_output=True, env=self.environment,
+                              timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stdout), (0, b"\xff" * 1000))
+        self.assertNotIn(b"cut", done.stderr)
+        self.membrane("run", "--json", "--output", "999", "-e", written, code=1)
+
+    def test_a_sleep_that_outlasts_the_run_is_where_it_ends(self):
+        program = self.file("sleeps.py", "import time\n\ntime.sleep(60)\n")
+        reported = self.membrane("run", "--allow", "time", "--wall", "1s", program, code=1).stderr
+        self.assertIn("error[timed_out] sleeps.py:3", reported)
+
+    def test_a_program_has_variables_of_its_environment(self):
+        shows = {"python": "import os; [os.environ.get(name) for name in ('A', 'QUOTED', 'FROM_HOST')]",
+                 "js": "JSON.stringify([process.env.A, process.env.QUOTED, process.env.FROM_HOST])"}
+        given = ["--env", "A=1", "--env", "A=2", "--env", "QUOTED='\"\u20ac\\n", "--env", "FROM_HOST"]
+        for language, code in shows.items():
+            shown = self.membrane("run", "--lang", language, "-q", *given, "-e", code, FROM_HOST="yes").stdout
+            self.assertEqual([shown.count(each) for each in ("2", "\u20ac", "yes")], [1, 1, 1], shown)
+        program = self.file("env.py", "import os, sys; print(os.environ['A'], __name__, sys.argv[1:])")
+        self.assertEqual(self.membrane("run", program, "--env", "A=b", "-q", "x").stdout, "b __main__ ['x']\n")
+        traceback = self.membrane("run", "--env", "A=b", "-e", "1 / 0", code=1).stderr
+        self.assertEqual(traceback, self.membrane("run", "-e", "1 / 0", code=1).stderr.split("fuel: ")[0] +
+                         "fuel: " + traceback.split("fuel: ")[1])
+        refused = self.membrane("run", "--env", "A=b", "--seal", "a.receipt", "-e", "1", code=2)
+        self.assertIn("--env with --seal is for WebAssembly", refused.stderr)
+
     def test_a_program_gets_piped_input(self):
         data = "3\n4"
         for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),

@@ -80,6 +80,8 @@ Status RunSeal::finish(const sandbox::Program& program, const policy::Policy& po
   return sandbox::write_receipt(path_, sealed);
 }
 
+void RunSeal::announce() const { print(stderr, "receipt: " + path_ + ", and " + path_ + ".private\n"); }
+
 void TaskSealer::on_end(const agent::TaskResult& result) {
   sandbox::SealedTask task;
   task.text = task_;

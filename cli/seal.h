@@ -44,6 +44,8 @@ class RunSeal {
   void in_computer(std::string description, sandbox::Invocation invocation);
   // Writes the receipt of the finished run. Errors: those of ReceiptRecorder::seal_run() and write_receipt().
   Status finish(const sandbox::Program& program, const policy::Policy& policy, const sandbox::Report& report);
+  // Prints on standard error where it is.
+  void announce() const;
 
  private:
   RunSeal(std::string path, sandbox::ReceiptKey key) : path_(std::move(path)), key_(std::move(key)) {}

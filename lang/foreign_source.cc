@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace membrane::lang {
 namespace {
 
@@ -134,9 +136,7 @@ std::optional<Diagnostic> no_text(std::string_view source, size_t begin) {
 }  // namespace
 
 std::optional<Diagnostic> foreign_source(std::string_view source, std::string_view name) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (source.starts_with(kByteOrderMark)) return std::nullopt;  // the lexer reports it
-  const size_t begin = source.find_first_not_of(" \t\r\n");
+  const size_t begin = source.find_first_not_of(" \t\r\n", byte_order_mark_bytes(source));
   if (auto nothing = no_text(source, begin)) return nothing;
   if (source[begin] == '(' || source.substr(begin).starts_with(";;")) return std::nullopt;
   const std::string_view language = language_of(source.substr(begin), name);

@@ -9,6 +9,7 @@
 
 #include "host/calls/link.h"
 #include "host/calls/registry.h"
+#include "lang/program_language.h"
 #include "wasm/binary.h"
 #include "wasm/validate.h"
 
@@ -59,6 +60,14 @@ TEST(Language, TakesTheNameForAHint) {
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().front().code, DiagnosticCode::kUnsupportedLanguage);
   EXPECT_EQ(loaded.error().front().found, "Python");
+}
+
+TEST(Language, AByteOrderMarkChangesNothing) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_TRUE(load_program(mark + "(func (export \"f\"))"));
+  EXPECT_EQ(load_program(mark + "x = 1", SourceFormat::kAuto, "job.py").error().front().found, "Python");
+  EXPECT_EQ(language_of("", mark + "(module)"), "wat");
+  EXPECT_EQ(guessed_language(mark + "#!/usr/bin/env python3\nx = 1"), "python");
 }
 
 TEST(Language, ReportsBytesThatAreNotAProgram) {

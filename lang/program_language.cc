@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "lang/package.h"
 
 namespace membrane::lang {
@@ -11,7 +12,7 @@ namespace {
 
 // A parenthesis followed by a word of WebAssembly's text format, and not one of JavaScript's; or a comment.
 bool begins_as_wat(std::string_view source) {
-  source = trimmed(source);
+  source = trimmed(without_byte_order_mark(source));
   if (source.starts_with(";;") || source.starts_with("(;")) return true;
   if (!source.starts_with('(')) return false;
   const std::string_view rest = trimmed(source.substr(1));
@@ -59,7 +60,7 @@ std::string language_of(std::string_view file_name, std::string_view source) {
 
 std::string guessed_language(std::string_view source) {
   constexpr size_t kMostBytes = 64u << 10;
-  source = source.substr(0, kMostBytes);
+  source = without_byte_order_mark(source).substr(0, kMostBytes);
   if (source.starts_with("#!")) {
     const std::string_view first = source.substr(0, source.find('\n'));
     if (first.find("python") != std::string_view::npos) return "python";

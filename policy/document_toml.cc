@@ -125,7 +125,7 @@ Result<Node> convert(const toml::node& from, size_t depth) {
 Result<Node> parse_toml(std::string_view text) {
   if (text.size() > kMaxDocumentBytes)
     return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
-  MEMBRANE_ASSIGN(const std::string ascii, to_ascii(text));
+  MEMBRANE_ASSIGN(const std::string ascii, to_ascii(without_byte_order_mark(text)));
   const toml::parse_result parsed = toml::parse(ascii);
   if (!parsed) {
     const auto& error = parsed.error();

@@ -96,6 +96,12 @@ TEST(Policy, AnEmptyFileGrantsNothing) {
   EXPECT_FALSE(none.time.real || none.random.real);
 }
 
+TEST(Policy, AByteOrderMarkIsNotPartOfIt) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(parse(mark + kFull), parse(kFull));
+  EXPECT_EQ(parse(mark + "{}", "p.json"), Policy{});
+}
+
 TEST(Policy, ReadsEveryField) {
   const Policy policy = parse(kFull);
   EXPECT_EQ(policy.limits.fuel, 50'000'000u);

@@ -119,6 +119,16 @@ class Command(unittest.TestCase):
         self.command(*words, "--force")
         self.assertNotEqual((home / "a.receipt").read_bytes(), before)
 
+    def test_a_picture_is_named(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.command("create").stdout.strip()
+        done = self.command("exec", sandbox, "-e", "class P:\n def _repr_png_(self): return b'hi'\ndisplay(P())\nprint('printed')\n7")
+        self.assertEqual(done.stdout, "printed\n7\n")
+        self.assertIn("[image/png, 2 bytes, displays[0] of the report]\n", done.stderr)
+        self.assertIn(f"membrane cp {sandbox}:/FILE .\n", done.stderr)
+        self.assertEqual(self.command("exec", sandbox, "-e", "7").stderr, "")
+
     def test_input_is_passed_on_as_it_comes(self):
         if not service.has_template("python"):
             self.skipTest("there is no template python")

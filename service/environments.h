@@ -13,8 +13,7 @@ namespace membrane::service {
 // Errors: kInvalidValue for a name that is empty or has "=" or NUL, a value with NUL, and too many variables.
 Answer<void> check_environment(const Environment& environment);
 
-// Code that changes the program's environment from `from` to `to`, and leaves nothing else; "" when they are
-// equal. Errors: kUnsupported for a language without an environment.
+// As lang::code_to_change(). Errors: kUnsupported for a language without an environment.
 Answer<std::string> code_to_change(std::string_view language, const Environment& from, const Environment& to);
 
 }  // namespace membrane::service

@@ -285,6 +285,10 @@ class Python(PythonClient):
             except UnreachableError as error: print(error.hint, error.retryable, type(error.cause).__name__)
             """, url="http://127.0.0.1:1")
         self.assertEqual(done.stdout, "Start one: membrane serve True ConnectError\n", done.stderr)
+        done = self.ran("from membrane import Sandbox\nSandbox.create(retries=0)", url="http://127.0.0.1:1")
+        self.assertEqual(done.stderr.count("Traceback"), 1, done.stderr)
+        self.assertNotIn("httpx.ConnectError", done.stderr)
+        self.assertTrue(done.stderr.endswith("(unreachable)\n  hint: Start one: membrane serve\n"), done.stderr)
 
     def test_events_are_the_same_at_every_split(self):
         done = self.ran(r"""

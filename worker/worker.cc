@@ -38,7 +38,8 @@ class Worker::Conversation {
   explicit Conversation(const Command& command) : command_(command) {
     if (command.options == nullptr) return;
     const policy::Limits& limits = command.options->policy.limits;
-    output_left_ = limits.output_bytes + (1u << 20);  // the worker cuts what does not fit
+    const uint64_t most_per_byte = command.options->hears_bytes ? 1 : 3;  // as text, of U+FFFD
+    output_left_ = most_per_byte * limits.output_bytes + (1u << 20);      // the worker cuts what does not fit
     file_bytes_left_ = 2 * limits.memory_bytes + (512ull << 20);
   }
 

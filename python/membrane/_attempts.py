@@ -29,10 +29,10 @@ class Attempts:
         self._tries += 1
         cut = httpx.RemoteProtocolError("the answer ended before its end") if error is None else error
         if is_untrusted(cut):
-            raise error_of_certificate(cut, self._settings.url) from error
+            raise _caused_by(error, error_of_certificate(cut, self._settings.url)) from None
         wait = wait_before_retry(self._tries, None)
         if not isinstance(cut, _RETRIED_ERRORS) or self._tries > self._settings.retries or wait is None:
-            raise error_of_transport(cut, self._settings.url, self._settings.is_local) from error
+            raise _caused_by(error, error_of_transport(cut, self._settings.url, self._settings.is_local)) from None
         return wait
 
     def after_answer(self, status: int, headers: httpx.Headers, body: bytes) -> Optional[float]:
@@ -47,6 +47,12 @@ class Attempts:
         if status not in RETRIED_STATUSES or not error.retryable or self._tries > self._settings.retries or wait is None:
             raise error
         return wait
+
+
+def _caused_by(cause: Optional[httpx.HTTPError], error: MembraneError) -> MembraneError:
+    """The tracebacks of httpx, of which there are some for one failure, would hide what to do about it."""
+    error._cause = cause
+    return error
 
 
 def client_options(settings: Settings, version: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ class MembraneError(Exception):
 
     code: stable, for programs. hint: how to fix it, may be "". request_id: the service's, for its log; "" when no service answered.
     retryable: whether the same request can succeed later. status: of HTTP, None when no service answered.
-    The exception that caused it, if any, is __cause__, also as `cause`.
+    cause: the exception that caused it, or None. A traceback leaves out one of the connection, which `message` quotes.
     """
 
     def __init__(
@@ -32,10 +32,11 @@ class MembraneError(Exception):
         self.request_id = request_id
         self.retryable = retryable
         self.status = status
+        self._cause: Optional[BaseException] = None
 
     @property
     def cause(self) -> Optional[BaseException]:
-        return self.__cause__
+        return self._cause or self.__cause__
 
     def __str__(self) -> str:
         text = f"{self.message} ({self.code})"

@@ -320,7 +320,8 @@ std::string_view shown_arguments(std::string_view arguments) {
   return arguments;
 }
 
-std::string call_text(const AlikeCalls& calls) {
+// `errors` may name the grant already.
+std::string call_text(const AlikeCalls& calls, const std::vector<ReportError>& errors) {
   const HostCallRecord& call = *calls.first;
   std::string out = call.name;
   if (calls.count > 1) out += ", " + std::to_string(calls.count) + " calls from";
@@ -331,7 +332,9 @@ std::string call_text(const AlikeCalls& calls) {
   if (calls.bytes_in != 0) out += ", " + count_of(calls.bytes_in, "byte") + " in";
   if (calls.bytes_out != 0) out += ", " + count_of(calls.bytes_out, "byte") + " out";
   if (!call.reason.empty()) out += ": " + call.reason;
-  if (!call.grant.empty()) out += " (would be granted by " + call.grant + ")";
+  const bool is_said = std::ranges::any_of(
+      errors, [&](const ReportError& error) { return error.hint.find(call.grant) != std::string::npos; });
+  if (!call.grant.empty() && !is_said) out += " (would be granted by " + call.grant + ")";
   return on_one_line(out);
 }
 
@@ -421,6 +424,14 @@ std::string files_text(const std::vector<ReportFile>& files) {
 
 namespace {
 
+std::string shown_text(const Report& report) {
+  std::string out = others_text(report.value, "value");
+  for (size_t i = 0; i < report.displays.size(); ++i)
+    if (const std::string shown = display_text(report.displays[i], i); !shown.empty())
+      out += "display: " + shown;
+  return out;
+}
+
 // The program's output and results, which come before how it ended.
 std::string output_text(const Report& report) {
   std::string out = ended(report.stdout_text);
@@ -428,11 +439,7 @@ std::string output_text(const Report& report) {
   if (!report.results.empty()) out += "results: " + results_text(report) + "\n";
   if (!report.result.empty()) out += "result: " + ended(report.result);
   if (report.submitted) out += "answer: " + ended(report.answer);
-  out += others_text(report.value, "value");
-  for (size_t i = 0; i < report.displays.size(); ++i)
-    if (const std::string shown = display_text(report.displays[i], i); !shown.empty())
-      out += "display: " + shown;
-  return out;
+  return out + shown_text(report);
 }
 
 // The reasons, activity and costs follow. Here: what caused egress to close, and what it has stopped since.
@@ -473,7 +480,7 @@ std::string account_text(const Report& report) {
   if (report.output_bytes_cut != 0)
     out += cut_text(report.output_bytes_cut) + ": the output limit is reached\n";
   for (const AlikeCalls& calls : fold(report.host_calls))
-    out += (calls.first->allowed ? "call: " : "denied: ") + call_text(calls) + " [" +
+    out += (calls.first->allowed ? "call: " : "denied: ") + call_text(calls, report.errors) + " [" +
            milliseconds(static_cast<double>(calls.latency_us)) + "]\n";
   out += waiting_text(report.waits_for);
   if (report.flows) out += flows_text(*report.flows);
@@ -487,9 +494,11 @@ std::string account_text(const Report& report) {
   // Linux programs have no fuel, and are not compiled.
   const bool is_linux = !report.platform.empty();
   if (!is_linux) out += "fuel: " + std::to_string(report.fuel_used) + ", ";
-  out += "memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, " +
-         (is_linux ? "started in " : "compiled in ") + milliseconds(report.compile_us) + ", ran " +
-         milliseconds(report.run_us);
+  out += "memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, ";
+  // A language comes compiled.
+  if (is_linux || report.compile_us != 0)
+    out += (is_linux ? "started in " : "compiled in ") + milliseconds(report.compile_us) + ", ";
+  out += "ran " + milliseconds(report.run_us);
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
   if (is_linux) out += ", platform: " + report.platform;
   out += "\n";
@@ -501,6 +510,8 @@ std::string account_text(const Report& report) {
 }
 
 }  // namespace
+
+std::string render_shown(const Report& report) { return printable(shown_text(report)); }
 
 std::string render_text(const Report& report, bool colour) {
   const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen ||
@@ -538,6 +549,11 @@ struct Section {
   std::string text;
 };
 
+// Libraries ask whether a file is there before they write it. In a program that succeeded, that is no failure.
+bool is_library_probe(const HostCallRecord& call, Outcome outcome) {
+  return outcome == Outcome::kOk && call.allowed && call.name == "fs.status" && call.error == "ENOENT";
+}
+
 // What a model can act on, most important first: the outcome, the reason, the output, refused calls.
 std::vector<Section> sections_of(const Report& report) {
   std::vector<Section> sections;
@@ -548,8 +564,8 @@ std::vector<Section> sections_of(const Report& report) {
     errors += "and " + count_of(report.errors.size() - kMaxErrors, "more error") + "\n";
   size_t failed = 0;
   for (const AlikeCalls& calls : fold(report.host_calls)) {
-    if (calls.first->error.empty()) continue;
-    if (failed < kMaxDenied) denied += call_text(calls) + "\n";
+    if (calls.first->error.empty() || is_library_probe(*calls.first, report.outcome)) continue;
+    if (failed < kMaxDenied) denied += call_text(calls, report.errors) + "\n";
     failed += failed < kMaxDenied ? 1 : calls.count;
   }
   if (failed > kMaxDenied) denied += "and " + std::to_string(failed - kMaxDenied) + " more failed calls\n";

@@ -157,6 +157,8 @@ ReportError report_error(const Diagnostic& diagnostic);
 // For a request that ran nothing: kFailed for an internal error, else kInvalid.
 Report refusal(const Error& error);
 
+// A line for each display, and for a value that has no text, as in render_text().
+std::string render_shown(const Report& report);
 // For a terminal: outcome, error with place and hint, output, a table of host calls, costs. Text from the program is
 // made printable (base/terminal.h).
 std::string render_text(const Report& report, bool colour);

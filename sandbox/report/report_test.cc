@@ -123,6 +123,43 @@ TEST(Report, ManyEqualCallsAreOneLineWhateverComesBetween) {
   EXPECT_NE(render_observation(report, 4000).find("http.get, 299 calls"), std::string::npos);
 }
 
+TEST(Report, AGrantIsNamedOnce) {
+  Report report;
+  report.outcome = Outcome::kDenied;
+  HostCallRecord denied = allowed_call("kv.get", "k");
+  denied.allowed = false;
+  denied.grant = "--allow kv";
+  report.host_calls = {denied};
+  EXPECT_NE(render_text(report, false).find("(would be granted by --allow kv)"), std::string::npos);
+  report.errors.push_back({"PermissionError", "no grant", {}, "Allow it: --allow kv", {}, {}});
+  EXPECT_EQ(render_text(report, false).find("would be granted"), std::string::npos);
+}
+
+TEST(Report, AProbeForAFileIsNoFailureOfAProgramThatSucceeded) {
+  Report report;
+  report.host_calls = {allowed_call("fs.status", "/out/chart.png")};
+  report.host_calls[0].error = "ENOENT";
+  EXPECT_EQ(render_observation(report, 4000).find("/out/chart.png"), std::string::npos);
+  report.outcome = Outcome::kRaised;
+  EXPECT_NE(render_observation(report, 4000).find("fs.status /out/chart.png -> ENOENT"), std::string::npos);
+}
+
+TEST(Report, ALanguageIsNotCompiled) {
+  Report report;
+  EXPECT_EQ(render_text(report, false).find("compiled in"), std::string::npos);
+  report.compile_us = 1;
+  EXPECT_NE(render_text(report, false).find("compiled in 0.001 ms"), std::string::npos);
+}
+
+TEST(Report, ShowsWhatIsNoText) {
+  Report report;
+  report.value = {{"text/plain", "7", false}};
+  EXPECT_EQ(render_shown(report), "");
+  report.displays = {{{"image/png", "aGk=", true}}, {{"text/plain", "a table", false}}};
+  EXPECT_EQ(render_shown(report),
+            "display: [image/png, 2 bytes, displays[0] of the report]\ndisplay: a table\n");
+}
+
 TEST(Report, AFewCallsAreListedEach) {
   Report report;
   for (int i = 0; i < 8; ++i) report.host_calls.push_back(allowed_call("kv.get", "k" + std::to_string(i)));

@@ -14,10 +14,12 @@ namespace {
 
 // The cost of an entry of a list or an object besides its texts.
 constexpr uint64_t kEntryBytes = 8;
+// Of U+FFFD, which stands for a byte that is not UTF-8.
+constexpr uint64_t kReplacementBytes = 3;
 
 class Account {
  public:
-  explicit Account(uint64_t room) : room_(room) {}
+  explicit Account(uint64_t room, uint64_t cut = 0) : room_(room), cut_(cut) {}
 
   // Takes as much of it as there is room for.
   void take(std::string& text) {
@@ -40,10 +42,19 @@ class Account {
 
  private:
   uint64_t room_;
-  uint64_t cut_ = 0;
+  uint64_t cut_;
 };
 
 bool is_plain_text(const MimePart& part) { return part.type == "text/plain" && !part.is_base64; }
+
+// What was counted as it was written stays whole, though its text is longer where it has U+FFFD. A snapshot of
+// someone else's, and one that is thawed with a lower limit, can hold more than that.
+void take_streams(Account& account, Report& report, uint64_t written_bytes) {
+  const bool is_counted = written_bytes <= account.room();
+  Account texts(is_counted ? kReplacementBytes * written_bytes : account.room());
+  for (std::string* const text : {&report.stdout_text, &report.stderr_text}) texts.take(*text);
+  account = Account(is_counted ? account.room() - written_bytes : texts.room(), account.cut() + texts.cut());
+}
 
 // The plain text comes first: readers look for it first.
 void take(Account& account, RichValue& value) {
@@ -99,10 +110,10 @@ ReportError error_of_cut(uint64_t cut, uint64_t limit) {
 
 }  // namespace
 
-void limit_output(Report& report, uint64_t limit_bytes) {
+void limit_output(Report& report, uint64_t written_bytes, uint64_t limit_bytes) {
   Account output(limit_bytes);
-  for (std::string* const text : {&report.stdout_text, &report.stderr_text, &report.answer})
-    output.take(*text);
+  take_streams(output, report, written_bytes);
+  output.take(report.answer);
   const bool result_is_value = !report.value.empty();
   if (!result_is_value) output.take(report.result);
   uint64_t cut = output.cut();

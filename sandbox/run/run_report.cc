@@ -95,8 +95,9 @@ ReportPlace Run::show_place(const engine::CodePlace& place) const {
 }
 
 void Run::finish() {
+  const uint64_t written_bytes = output().written_bytes;
   report_all();
-  limit_output(report_, limits_.output_bytes);
+  limit_output(report_, written_bytes, limits_.output_bytes);
 }
 
 void Run::report_all() {

@@ -80,7 +80,11 @@ TEST(WasiProgram, ReportsOutputAsBytesOrAsText) {
 TEST(WasiProgram, OutputThatIsNotTextCountsByItsBytes) {
   RunOptions options;
   options.policy.limits.output_bytes = 200;
-  EXPECT_EQ(run_text(kCopy, options, std::string(100, '\xff')).outcome, Outcome::kOk);
+  const Report report = run_text(kCopy, options, std::string(100, '\xff'));
+  EXPECT_EQ(report.outcome, Outcome::kOk);
+  EXPECT_EQ(report.stdout_text.size(), 300u);
+  EXPECT_EQ(report.stderr_text.size(), 300u);
+  EXPECT_EQ(report.output_bytes_cut, 0u);
   EXPECT_EQ(run_text(kCopy, options, std::string(101, '\xff')).outcome, Outcome::kOutOfOutput);
 }
 

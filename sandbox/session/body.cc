@@ -151,7 +151,10 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
   waits_ = waits_ || consequence.waits;
   if (consequence.outcome) stop_.outcome = consequence.outcome;
   if (consequence.action != HostAction::kContinue) return consequence.action;
-  return std::exchange(exits_, false) ? HostAction::kExit : HostAction::kContinue;
+  if (std::exchange(exits_, false)) return HostAction::kExit;
+  // A language would raise an error for a sleep that the deadline cut short, and the run would end where it reports it.
+  const bool may_have_slept = function.id == wasi::FunctionId::poll_oneoff;
+  return may_have_slept ? end_with(host::CallEnd::kReturn) : HostAction::kContinue;
 }
 
 void Body::list_calls_of_system() {

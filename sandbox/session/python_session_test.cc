@@ -29,6 +29,46 @@ TEST_F(Python, ExitingIsNotAFailure) {
   EXPECT_EQ(exec("x").result, "20") << "as before the turn that ended the interpreter";
 }
 
+TEST_F(Python, ASleepWithoutTimeSaysWhereItWas) {
+  RunOptions hurried = session_options();
+  hurried.policy.time.real = true;
+  hurried.policy.limits.wall_ms = 500;
+  begin(hurried);
+  for (const char* const sleeps : {"import time\ntry:\n  time.sleep(60)\nexcept OSError: pass",
+                                   "import time\ndef f():\n  time.sleep(60)\nf()"}) {
+    const Report report = session_->exec({.code = sleeps, .name = "/sleeps"});
+    EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+    ASSERT_EQ(report.errors.size(), 1u);
+    EXPECT_EQ(report.errors[0].place.file, "/sleeps") << sleeps;
+    EXPECT_EQ(report.errors[0].place.line, 3u) << sleeps;
+  }
+}
+
+TEST_F(Python, OutputThatIsNotTextCountsByItsBytes) {
+  RunOptions options = session_options();
+  options.policy.limits.output_bytes = 100;
+  begin(options);
+  const std::string writes = "import os; _ = os.write(1, b'\\xff' * 90)";
+  EXPECT_EQ(exec(writes).outcome, Outcome::kOk);
+  const Report report = exec(writes + "\n'0123'");
+  EXPECT_EQ(report.outcome, Outcome::kOk);
+  EXPECT_EQ(report.stdout_text.size(), 270u);
+  EXPECT_EQ(report.result, "'0123'");
+  EXPECT_EQ(report.output_bytes_cut, 0u);
+  EXPECT_EQ(exec(writes + "\n'0123456789'").outcome, Outcome::kOutOfOutput);
+}
+
+TEST_F(Python, ItsTextIsUtf8) {
+  EXPECT_EQ(exec("\xEF\xBB\xBF"
+                 "6 + 1")
+                .result,
+            "7");
+  const Report report = session_->exec({.code = "x = 1\n'caf\xE9'", .name = "latin.py"});
+  EXPECT_EQ(report.outcome, Outcome::kInvalid);
+  EXPECT_EQ(report.errors.at(0).message, "latin.py is not UTF-8: line 2 has the byte 0xE9");
+  EXPECT_EQ(exec("'caf\xE9'").errors.at(0).message, "the program is not UTF-8: line 1 has the byte 0xE9");
+}
+
 TEST_F(Python, IsGivenInputAndArguments) {
   const Report report = session_->exec({.code = "import sys\nprint(sys.argv[1:], input('name? '), input())",
                                         .name = "greet.py",

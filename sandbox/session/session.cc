@@ -1,10 +1,13 @@
 #include "sandbox/session/session.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 #include "base/base64.h"
 #include "base/hex.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "engine/code/fuel.h"
 #include "engine/memory/used_pages.h"
 #include "host/capabilities/read_json.h"
@@ -108,6 +111,22 @@ std::vector<ReportFile> Session::Impl::files() const {
   return files;
 }
 
+// A request is JSON, in which bytes that are not UTF-8 would become U+FFFD.
+Status Session::Impl::check_encoding(const Turn& turn) const {
+  const size_t at = utf8_valid_prefix(turn.code);
+  if (at == turn.code.size() || !template_->interpreter().takes_requests()) return {};
+  const bool has_file = !turn.name.empty() && turn.name[0] != '<';
+  const auto line = 1 + std::ranges::count(std::string_view(turn.code).substr(0, at), '\n');
+  char byte[8];
+  std::snprintf(byte, sizeof byte, "0x%02X", static_cast<unsigned char>(turn.code[at]));
+  return fail(ErrorCode::kInvalidInput,
+              (has_file ? turn.name : "the program") + " is not UTF-8: line " + std::to_string(line) +
+                  " has the byte " + byte,
+              !has_file ? "Give it as UTF-8."
+                        : "Save it as UTF-8. If it is in Latin-1: iconv -f latin1 -t utf-8 " + turn.name +
+                              " > utf-8.py");
+}
+
 // A program that reads only code has no access to the rest of a turn.
 Status Session::Impl::check(const Turn& turn) const {
   if (runs_)
@@ -126,6 +145,7 @@ Status Session::Impl::check(const Turn& turn) const {
                 template_->package().name + " cannot check a text without running it",
                 "Run it, or check it with a tool of the language.");
   MEMBRANE_TRY(check_inputs(turn, *template_));
+  MEMBRANE_TRY(check_encoding(turn));
   const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();
   const bool takes_input = template_->interpreter().asks();
   const bool has_no_input = turn.input.empty() && !turn.read_input;
@@ -251,7 +271,7 @@ host::HostResult<std::string> Session::Impl::next() {
     asks_others_ = true;  // repeated, it would get its own request
     return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   }
-  Json request = {{"code", turn_->code},
+  Json request = {{"code", without_byte_order_mark(turn_->code)},
                   {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name}};
   if (completes_) request["mode"] = "complete";
   else if (turn_->only_checks) request["mode"] = "check";

@@ -208,6 +208,7 @@ class Session::Impl final : public host::DoorSession {
   [[nodiscard]] std::function<bool()> input_giver();
   const std::string& given_functions();
   [[nodiscard]] Status check(const Turn& turn) const;
+  [[nodiscard]] Status check_encoding(const Turn& turn) const;
   void begin_turn(const Turn& turn);
   void begin_part();
   // What remains of the output limit for the turn: its parts share one account.

@@ -2,6 +2,7 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
+#include "policy/quantity.h"
 #include "sandbox/run/output_limit.h"
 #include "sandbox/session/missing_package.h"
 #include "sandbox/session/session_impl.h"
@@ -90,7 +91,7 @@ std::string Session::Impl::memory_limit() const {
   const uint64_t limit = options_.policy.limits.memory_bytes;
   const uint64_t whole = language_instance_limits(options_.policy.limits, template_->image()).memory_bytes;
   const bool is_whole = whole < template_->image().memory_bytes() + limit;
-  return "The memory limit is " + count_of(is_whole ? whole : limit, "byte") +
+  return "The memory limit is " + policy::format_size(is_whole ? whole : limit) +
          (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
          ". Make it hold less" + or_raise_memory(limit) + ".";
 }
@@ -266,6 +267,7 @@ void Session::Impl::report_places(ReportError& error) {
 
 void Session::Impl::report_rest(Report& report) {
   if (!body_->is_paused()) body_->system().finish(body_->guest());
+  const uint64_t written_bytes = context_.output().written_bytes;
   report_output(std::move(context_.output()), report);
   body_->list_calls_of_system();
   report_host_calls(body_->dispatcher(), report);
@@ -273,9 +275,9 @@ void Session::Impl::report_rest(Report& report) {
   report_unanswered(report);
   report_files(options_, body_->system(), files(), report);
   if (const auto& divergence = world().divergence()) report_divergence(*divergence, "turns", report);
-  const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
-  limit_output(report, output_left());
-  output_of_turn_bytes_ += printed;
+  const uint64_t given_bytes = written_bytes + report.answer.size();
+  limit_output(report, written_bytes, output_left());
+  output_of_turn_bytes_ += given_bytes;
 }
 
 }  // namespace membrane::sandbox

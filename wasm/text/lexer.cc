@@ -117,7 +117,7 @@ TokenKind classify_word(std::string_view word) {
 
 bool is_id_char(char c) { return class_of(c) == kIdChar; }
 
-Lexer::Lexer(std::string_view text) : text_(text) {}
+Lexer::Lexer(std::string_view text) : text_(text), at_(byte_order_mark_bytes(text)) {}
 
 Token Lexer::fail(DiagnosticCode code, size_t begin, size_t end) {
   error_ = code;

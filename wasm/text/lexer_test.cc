@@ -72,6 +72,12 @@ TEST(Lexer, ReportsLexicalErrorsWithTheirPlace) {
   EXPECT_EQ(lexer.error().found, "\\q");
 }
 
+TEST(Lexer, AByteOrderMarkMayBeAtTheStart) {
+  EXPECT_EQ(words("\xEF\xBB\xBF(a)"), (std::vector<std::string>{"(", "a", ")"}));
+  EXPECT_EQ(first_error("\xEF\xBB\xBF\xEF\xBB\xBF(a)"), DiagnosticCode::kInvalidCharacter);
+  EXPECT_EQ(first_error(" \xEF\xBB\xBF(a)"), DiagnosticCode::kInvalidCharacter);
+}
+
 TEST(Lexer, ContinuesAfterAnError) {
   EXPECT_EQ(kinds("\"\\q\" x \x01 y"), (std::vector{kError, kKeyword, kError, kKeyword}));
 }

@@ -8,6 +8,7 @@ _BETWEEN = r"""(?:[ \t]|['",]\s*)+"""  # words of a line, or of a list
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*(?:==[\w.*+!\-]+)?")
 _INSTALLS = re.compile(rf"\bpip3?{_BETWEEN}install\b((?:{_BETWEEN}(?:-[\w\-]+|{_NAME.pattern}))*)")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENGINES = re.compile(r"tried using: '([A-Za-z_]\w{0,63})'")  # of pandas, where none of several modules is there
 _MOST_NAMES = 10
 
 
@@ -48,6 +49,8 @@ def _module_of(error):
             there = sys.modules.get(name.partition(".")[0])
             known = name in sys.stdlib_module_names or there is not None and not getattr(there, "stands_in", False)
             return name.partition(".")[0] if _MODULE.match(name) and len(name) <= 64 and not known else None
+        if engines := _ENGINES.search(str(error)[:1000]):
+            return engines[1]
         error, seen = error.__cause__ or (None if error.__suppress_context__ else error.__context__), seen + 1
     return None
 

@@ -52,6 +52,10 @@ class Missing(unittest.TestCase):
         self.assertIsNone(self.missing("1/0"))
         self.assertIsNone(self.missing("raise ImportError('x')"))
 
+    def test_a_library_that_tried_several_says_the_first(self):
+        said = "Unable to find a usable engine; tried using: 'pyarrow', 'fastparquet'.\\nUse pip or conda"
+        self.assertEqual(self.missing(f'raise ImportError("{said}")')["module"], "pyarrow")
+
     def test_a_misspelling_gets_the_nearest(self):
         self.assertIn("statistics", self.missing("import statistcs")["near"])
         self.assertEqual(self.missing("import no_such_module_xq")["near"], [])
