@@ -21,6 +21,14 @@ const kRegistry = { capabilities: [
   { name: "random", summary: "", grant: "", functions: [f("random.bytes", [["count", "i32"]], "bytes")] },
 ] };
 
+const v8CallSite = (() => {
+  const given = Error.prepareStackTrace;
+  Error.prepareStackTrace = (error, sites) => sites;
+  const [site] = new Error().stack;
+  Error.prepareStackTrace = given;
+  return Object.getPrototypeOf(site);
+})();
+
 // A host: answers from tables, and records what it receives.
 class Host {
   turns = [];
@@ -244,6 +252,15 @@ for (const [name, Engine] of Object.entries(engines)) {
       assert.doesNotMatch(s.host.output[1], /membrane:/);
       assert.equal(await s.value("e.stack = 'own'; e.stack"), "'own'");
       assert.equal(await s.value("Error.prepareStackTrace = (e, places) => places.length; new Error('n').stack > 0"), "true");
+    });
+    only("call sites have the methods of V8's", async () => {
+      const s = session(Engine);
+      await s.value("Error.prepareStackTrace = (e, sites) => sites; function f() { return new Error('n').stack[0] } const site = f()");
+      const methods = Object.getOwnPropertyNames(v8CallSite).filter((name) => name !== "constructor");
+      assert.equal(await s.value(`${JSON.stringify(methods)}.filter((name) => typeof site[name] !== 'function')`), "[]");
+      assert.match(await s.value("String(site)", { name: "<cell 2>" }), /^'f \(<cell 1>:1:\d+\)'$/);
+      assert.equal(await s.value("[site.isEval(), site.isNative(), site.isToplevel(), site.getTypeName(), site.getEvalOrigin()]"),
+                   "[ false, false, true, 'Object', undefined ]");
     });
     only("an error has the place of the call that the program waits for", async () => {
       const s = session(Engine);
