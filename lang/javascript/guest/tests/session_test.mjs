@@ -635,6 +635,18 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     });
   }
 
+  only("a text's encoding has the labels of the Encoding Standard", async () => {
+    const s = session(Engine);
+    for (const [encoding, labels] of Object.entries({
+      "windows-1252": ["latin1", "ISO-8859-1", " ascii ", "us-ascii", "windows-1252", "cp1252", "x-cp1252", "l1", "iso_8859-1:1987"],
+      "utf-16be": ["utf-16be", "unicodefffe"], "utf-16le": ["utf-16", "utf-16le", "ucs-2"], "utf-8": ["utf-8", "UTF8", "unicode11utf8"] }))
+      for (const label of labels) assert.equal(await s.value(`new TextDecoder(${JSON.stringify(label)}).encoding`), `'${encoding}'`, label);
+    assert.equal(await s.value("new TextDecoder('latin1').decode(new Uint8Array([0x63, 0x80, 0x81, 0x8e, 0x99, 0x9f, 0xa0, 0xe9]))"),
+                 util.inspect("c\u20ac\u0081\u017d\u2122\u0178\u00a0\u00e9"));
+    for (const label of ["iso-8859-2", "constructor"])
+      assert.equal((await s.run(`new TextDecoder('${label}')`)).error.message, `The "${label}" encoding is not supported`);
+  });
+
   // Compared with Node, where Node has the same.
   only("the Web's things give what Node's give", async () => {
     const s = session(Engine);
@@ -648,6 +660,15 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
       "new URLSearchParams({x: 'é', y: '1*2'}).toString()", "new URLSearchParams([['a', 'b']])", "new URL('http://h/?a=b')",
       "new TextEncoder().encode('aé漢😀\\ud800')", "new TextDecoder().decode(new Uint8Array([0xef,0xbb,0xbf,97,0xc3,0xa9,0xff,0xe6,0xbc,0xf0,0x9f,0x98,0x80,0xed,0xa0,0x80,0xc0,0xaf]))",
       "new TextDecoder('utf-16le').decode(new Uint8Array([97,0,61,216,0,222]))",
+      ...["utf-16le", "utf-16be"].flatMap((label) => {
+        const bytes = (...units) => `new Uint8Array([${units.flatMap((u) => label === "utf-16le" ? [u & 255, u >> 8] : [u >> 8, u & 255])}])`;
+        const pairs = [0xfeff, 97, 0xd83d, 0xde00, 0xde00, 0xd83d, 98];
+        return [`new TextDecoder('${label}').decode(${bytes(...pairs)})`, `new TextDecoder('${label}', {ignoreBOM: true}).decode(${bytes(...pairs)})`,
+          `new TextDecoder('${label}').decode(${bytes(97, 0xd800)})`, `new TextDecoder('${label}').decode(new Uint8Array([97, 0, 97]))`,
+          `const td = new TextDecoder('${label}'); [0, 1, 2, 3, 4, 5, 6, 7].map((i) => td.decode(${bytes(...pairs)}.slice(i, i + 1), {stream: true}))`,
+          `try { new TextDecoder('${label}', {fatal: true}).decode(${bytes(0xdc00)}) } catch (e) { e.name }`];
+      }),
+      "const bom = new TextDecoder(); [bom.decode(new Uint8Array([0xef]), {stream: true}), bom.decode(new Uint8Array([0xbb, 0xbf, 97]))]",
       "const td = new TextDecoder(); td.decode(new Uint8Array([0xf0, 0x9f]), {stream: true}) + td.decode(new Uint8Array([0x98, 0x80]))",
       "try { new TextDecoder('utf-8', {fatal: true}).decode(new Uint8Array([255])) } catch (e) { e.name }",
       "const o = {d: new Date(0), m: new Map([[1, {a: 2}]]), s: new Set([1]), r: /x/g, u: new Uint8Array([1, 2]), n: null}; o.self = o; structuredClone(o)",
