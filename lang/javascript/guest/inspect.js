@@ -566,5 +566,5 @@ globalThis.__membrane = ((globalThis) => {
   }
 
   const kinds = { isBuffer, isDate, isMap, isSet };
-  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, sourceOf, sourcesOf, stackOf, table };
+  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, ofPromise, sourceOf, sourcesOf, stackOf, table };
 })(globalThis);

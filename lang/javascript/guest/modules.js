@@ -66,7 +66,7 @@
     v8: "serialize deserialize getHeapStatistics writeHeapSnapshot",
     sqlite: "DatabaseSync",
     wasi: "WASI",
-    async_hooks: "AsyncLocalStorage createHook executionAsyncId triggerAsyncId",
+    async_hooks: "createHook executionAsyncId executionAsyncResource triggerAsyncId",
     inspector: "Session open",
   };
   // What packages use of these modules when they need nothing from the outside world.
@@ -99,22 +99,7 @@
         traceSync: (call, context, self, ...values) => call.apply(self, values),
       }),
     },
-    async_hooks: {
-      AsyncResource: class AsyncResource {
-        runInAsyncScope(call, self, ...values) {
-          return call.apply(self, values);
-        }
-        emitDestroy() {
-          return this;
-        }
-        asyncId() {
-          return 1;
-        }
-        static bind(call) {
-          return call;
-        }
-      },
-    },
+    async_hooks: shared.asyncHooks,
   };
 
   const hosts = new Map(); // "membrane" and its submodules
@@ -149,11 +134,15 @@
   }
   const coded = (error, code) => Object.assign(error, { code });
 
+  function refuse(what, why) {
+    throw coded(new Error(`${what} is not available: ${why}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+  }
+
   // Packages ask for modules that they may never use: an absent one can be loaded, and throws when it is used.
   function absent(name) {
     const refusing = (what) =>
       function () {
-        throw coded(new Error(`${what} is not available: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+        refuse(what, kAbsent[name]);
       };
     const own = {};
     for (const each of (kNamesOfAbsent[name] ?? "").split(" ").filter(Boolean))
@@ -833,6 +822,7 @@
     kRequire,
     load,
     moduleOf,
+    refuse,
     requireOf,
     resolve,
     whyOf,

@@ -478,6 +478,27 @@ console.time("t"); console.timeEnd("t"); console.log()`);
     assert.match(await s.value("crypto.randomUUID()"), /^'[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'$/);
   });
 
+  only("an AsyncLocalStorage has its store in synchronous calls, and what they schedule", async () => {
+    const s = session(Engine);
+    await s.run("var { AsyncLocalStorage, AsyncResource, createHook } = require('async_hooks'), als = new AsyncLocalStorage()");
+    assert.equal(await s.value("als.run(1, (a) => [als.getStore(), a, als.run(2, () => als.getStore()), als.exit(() => als.getStore()), als.getStore()], 8)"),
+                 "[ 1, 8, 2, undefined, 1 ]");
+    assert.equal(await s.value("try { als.run(1, () => { throw 5 }) } catch (e) { [e, als.getStore()] }"), "[ 5, undefined ]");
+    const later = `als.run('s', () => { for (const f of [setTimeout, setImmediate, process.nextTick, queueMicrotask]) f(() => console.log(als.getStore())) })`;
+    assert.equal(await s.value(`${later}; typeof als.getStore()`), "'undefined'");
+    assert.equal(s.host.output[1], "s\n".repeat(4));
+    assert.equal(await s.value(`var [snapshot, bound, resource] = als.run('s', () =>
+        [AsyncLocalStorage.snapshot(), AsyncLocalStorage.bind((x) => [x, als.getStore()]), new AsyncResource('R')]);
+      [snapshot((x) => [x, als.getStore()], 1), bound(2), resource.runInAsyncScope(function (x) { return [this.t, x, als.getStore()] }, { t: 't' }, 3),
+       resource.bind(() => als.getStore())(), als.run(1, () => (als.disable(), als.getStore()))]`),
+                 "[ [ 1, 's' ], [ 2, 's' ], [ 't', 3, 's' ], 's', undefined ]");
+    assert.match((await s.run("als.enterWith(1)")).error.message, /enterWith is not available: .*run\(store, call\)/);
+    assert.match((await s.run("createHook({})")).error.message, /createHook is not available/);
+    if (Engine !== QuickJsEngine) return;
+    assert.equal(await s.value("await als.run(1, async () => { await null; return [als.getStore(), als.getStore()] })"), "[ undefined, undefined ]");
+    assert.match(s.host.output[2], /^\(node:1\) Warning: AsyncLocalStorage: a store is not carried across await, [^\n]*\n$/);
+  });
+
   only("a program of CommonJS has what Node gives it", async () => {
     const s = session(Engine);
     const run = (code, more) => s.run(code, { mode: "script", name: "app/main.js", ...more });
