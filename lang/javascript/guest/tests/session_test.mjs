@@ -284,6 +284,13 @@ for (const [name, Engine] of Object.entries(engines)) {
         assert.match(error.traceback, /^(a\.mjs|<cell 1>):2\nimport \{ htp \} from "membrane";\n\nSyntaxError: Could not/);
       }
       assert.match((await script('import { readfile as r } from "fs";\n1')).error.traceback, /Did you mean readFile\?\n    at a\.mjs:1:10\n/);
+      for (const run of [script, s.run])
+        for (const [code, message] of [["import { Nothing } from 'node:zlib'", "'node:zlib': the module is not available: programs cannot compress"],
+                                       ["import { Nothing } from 'node:crypto'", "'node:crypto': node:crypto has no Nothing in Membrane"]])
+          assert.ok((await run(code)).error.message.startsWith(`Could not find export 'Nothing' in module ${message}`), code);
+      assert.equal(await s.value("import { V4MAPPED, promises } from 'dns'; import { Agent } from 'http'; [V4MAPPED, typeof promises.Resolver, typeof Agent]"),
+                   "[ 8, 'function', 'function' ]");
+      assert.match((await s.run("new (require('dns').promises.Resolver)()")).error.message, /Resolver is not available: .*fetch\(\)/);
       assert.equal(await s.value('import { join as j, default as p } from "path";\nj === p.join'), "true");
     });
   }
