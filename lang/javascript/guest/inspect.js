@@ -137,6 +137,41 @@ globalThis.__membrane = ((globalThis) => {
       },
     };
     Object.defineProperty(Error, "captureStackTrace", { __proto__: null, value: captureStackTrace, writable: true, configurable: true });
+    completeCallSites();
+  }
+
+  // What Error.prepareStackTrace gets has all of V8's methods, which packages call. The engine's own know names and
+  // places; the others give what V8 gives of a plain function.
+  function completeCallSites() {
+    const given = Error.prepareStackTrace;
+    Error.prepareStackTrace = (error, sites) => sites;
+    const [site] = new Error().stack;
+    Error.prepareStackTrace = given;
+    const prototype = Object.getPrototypeOf(site);
+    const methods = {
+      getEnclosingColumnNumber() { return null; },
+      getEnclosingLineNumber() { return null; },
+      getEvalOrigin() { return undefined; },
+      getMethodName() { return null; },
+      getPosition() { return 0; },
+      getPromiseIndex() { return null; },
+      getScriptHash() { return ""; },
+      getScriptNameOrSourceURL() { return this.getFileName(); },
+      getThis() { return undefined; },
+      getTypeName() { return "Object"; },
+      isAsync() { return false; },
+      isEval() { return false; },
+      isPromiseAll() { return false; },
+      isToplevel() { return !this.isConstructor(); },
+      toString() {
+        const name = this.getFunctionName(), file = this.getFileName() ?? "<anonymous>";
+        const place = this.isNative() ? "native" : `${file}:${this.getLineNumber()}:${this.getColumnNumber()}`;
+        return name === null || name === "<eval>" ? place : `${this.isConstructor() ? "new " : ""}${name} (${place})`;
+      },
+    };
+    for (const [name, value] of Object.entries(methods))
+      if (!Object.hasOwn(prototype, name))
+        Object.defineProperty(prototype, name, { __proto__: null, value, writable: true, configurable: true });
   }
 
   // "Name: message" and the places, without our own.
@@ -531,5 +566,5 @@ globalThis.__membrane = ((globalThis) => {
   }
 
   const kinds = { isBuffer, isDate, isMap, isSet };
-  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, sourceOf, sourcesOf, stackOf, table };
+  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, ofPromise, sourceOf, sourcesOf, stackOf, table };
 })(globalThis);

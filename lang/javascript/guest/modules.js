@@ -43,32 +43,57 @@
     diagnostics_channel: "there is nothing to subscribe to: call the function itself",
   };
 
+  const kOfDns =
+    "Resolver getDefaultResultOrder getServers lookup lookupService resolve resolve4 resolve6 resolveAny resolveCaa " +
+    "resolveCname resolveMx resolveNaptr resolveNs resolvePtr resolveSoa resolveSrv resolveTxt reverse " +
+    "setDefaultResultOrder setServers";
   const kNamesOfAbsent = {
-    child_process: "exec execFile execFileSync execSync fork spawn spawnSync",
-    cluster: "fork setupPrimary",
-    worker_threads: "Worker MessageChannel MessagePort BroadcastChannel receiveMessageOnPort",
-    net: "Server Socket connect createConnection createServer",
-    tls: "TLSSocket connect createSecureContext createServer checkServerIdentity",
+    child_process: "ChildProcess exec execFile execFileSync execSync fork spawn spawnSync",
+    cluster: "Worker disconnect fork setupMaster setupPrimary",
+    worker_threads:
+      "Worker MessageChannel MessagePort BroadcastChannel receiveMessageOnPort getEnvironmentData setEnvironmentData " +
+      "moveMessagePortToContext postMessageToThread",
+    net:
+      "BlockList Server Socket SocketAddress Stream connect createConnection createServer getDefaultAutoSelectFamily " +
+      "setDefaultAutoSelectFamily",
+    tls: "SecureContext Server TLSSocket connect createSecureContext createServer checkServerIdentity getCiphers",
     dgram: "Socket createSocket",
-    http: "Agent ClientRequest IncomingMessage OutgoingMessage Server ServerResponse createServer get request",
-    https: "Agent Server createServer get request",
-    http2: "connect createServer createSecureServer",
-    dns: "lookup resolve resolve4 resolve6 reverse",
-    "dns/promises": "lookup resolve resolve4",
+    http:
+      "Agent ClientRequest IncomingMessage OutgoingMessage Server ServerResponse createServer get globalAgent request " +
+      "setMaxIdleHTTPParsers validateHeaderName validateHeaderValue",
+    https: "Agent Server createServer get globalAgent request",
+    http2:
+      "Http2ServerRequest Http2ServerResponse connect createServer createSecureServer getDefaultSettings " +
+      "getPackedSettings getUnpackedSettings",
+    dns: kOfDns,
+    "dns/promises": kOfDns,
     zlib:
       "gzip gzipSync gunzip gunzipSync deflate deflateSync inflate inflateSync deflateRaw deflateRawSync inflateRaw " +
       "inflateRawSync " +
       "unzip unzipSync brotliCompress brotliCompressSync brotliDecompress brotliDecompressSync createGzip createGunzip " +
       "createDeflate createInflate createDeflateRaw createInflateRaw createUnzip createBrotliCompress " +
-      "createBrotliDecompress crc32",
+      "createBrotliDecompress crc32 BrotliCompress BrotliDecompress Deflate DeflateRaw Gunzip Gzip Inflate InflateRaw " +
+      "Unzip",
     tty: "ReadStream WriteStream",
-    repl: "start",
-    v8: "serialize deserialize getHeapStatistics writeHeapSnapshot",
+    repl: "REPLServer Recoverable start writer",
+    v8:
+      "serialize deserialize getHeapStatistics writeHeapSnapshot Serializer Deserializer DefaultSerializer " +
+      "DefaultDeserializer GCProfiler getHeapSnapshot getHeapSpaceStatistics setFlagsFromString",
     sqlite: "DatabaseSync",
     wasi: "WASI",
-    async_hooks: "AsyncLocalStorage createHook executionAsyncId triggerAsyncId",
-    inspector: "Session open",
+    async_hooks: "createHook executionAsyncId executionAsyncResource triggerAsyncId",
+    inspector: "Session close open url waitForDebugger",
   };
+  const isIP = (text) =>
+    /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? 4 : /^[\da-f:.]*:[\da-f:.]*$/i.test(text) ? 6 : 0;
+  const kCodesOfDns = Object.fromEntries(
+    (
+      "NODATA FORMERR SERVFAIL NOTFOUND NOTIMP REFUSED BADQUERY BADNAME BADFAMILY BADRESP CONNREFUSED TIMEOUT FILE " +
+      "NOMEM DESTRUCTION BADSTR BADFLAGS NONAME BADHINTS NOTINITIALIZED LOADIPHLPAPI ADDRGETNETWORKPARAMS CANCELLED"
+    )
+      .split(" ")
+      .map((name) => [name, `E${name}`]),
+  );
   // What packages use of these modules when they need nothing from the outside world.
   const kHarmless = {
     tty: { isatty: () => false },
@@ -81,9 +106,18 @@
       markAsUntransferable() {},
     },
     cluster: { isMaster: true, isPrimary: true, isWorker: false },
-    net: {
-      isIP: (text) => (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? 4 : /^[\da-f:.]*:[\da-f:.]*$/i.test(text) ? 6 : 0),
+    net: { isIP, isIPv4: (text) => isIP(text) === 4, isIPv6: (text) => isIP(text) === 6 },
+    dns: {
+      ...kCodesOfDns,
+      EOF: "EOF",
+      ADDRCONFIG: 32,
+      ALL: 16,
+      V4MAPPED: 8,
+      get promises() {
+        return builtin("dns/promises");
+      },
     },
+    "dns/promises": kCodesOfDns,
     http: {
       METHODS: ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"],
       STATUS_CODES: {},
@@ -99,22 +133,7 @@
         traceSync: (call, context, self, ...values) => call.apply(self, values),
       }),
     },
-    async_hooks: {
-      AsyncResource: class AsyncResource {
-        runInAsyncScope(call, self, ...values) {
-          return call.apply(self, values);
-        }
-        emitDestroy() {
-          return this;
-        }
-        asyncId() {
-          return 1;
-        }
-        static bind(call) {
-          return call;
-        }
-      },
-    },
+    async_hooks: shared.asyncHooks,
   };
 
   const hosts = new Map(); // "membrane" and its submodules
@@ -149,11 +168,15 @@
   }
   const coded = (error, code) => Object.assign(error, { code });
 
+  function refuse(what, why) {
+    throw coded(new Error(`${what} is not available: ${why}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+  }
+
   // Packages ask for modules that they may never use: an absent one can be loaded, and throws when it is used.
   function absent(name) {
     const refusing = (what) =>
       function () {
-        throw coded(new Error(`${what} is not available: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+        refuse(what, kAbsent[name]);
       };
     const own = {};
     for (const each of (kNamesOfAbsent[name] ?? "").split(" ").filter(Boolean))
@@ -664,11 +687,20 @@
   function explained(error) {
     const [, name, module] = /^Could not find export '(.*)' in module '(.*)'$/.exec(`${error.message}`) ?? [];
     if (name === undefined) return error;
-    error.message += shared.asked(shared.nearest(name, exportsOf(module)));
+    error.message += hintOfExport(name, module, exportsOf(module));
     const place = placeOfImport(name, module);
     const stack = `${error.name}: ${error.message}\n    at ${place}`;
     if (place !== undefined) Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
     return error;
+  }
+  // The name that was meant, or what Node has and programs here have not.
+  function hintOfExport(name, module, names) {
+    const nearest = shared.nearest(name, names);
+    if (nearest !== undefined || hosts.has(module) || !isBuiltin(module)) return shared.asked(nearest);
+    const bare = module.replace(/^node:/, "");
+    return Object.hasOwn(kAbsent, bare)
+      ? `: the module is not available: ${kAbsent[bare]}`
+      : `: node:${bare} has no ${name} in Membrane`;
   }
   function exportsOf(path) {
     if (!sourcesOfModules.has(path)) return namesOf(path);
@@ -798,7 +830,7 @@
   function withNames(space, module, needed) {
     for (const name of needed)
       if (!(name in Object(space))) {
-        const hint = shared.asked(shared.nearest(name, Object.keys(Object(space))));
+        const hint = hintOfExport(name, module, Object.keys(Object(space)));
         throw new SyntaxError(`Could not find export '${name}' in module '${module}'${hint}`);
       }
     return space;
@@ -833,6 +865,7 @@
     kRequire,
     load,
     moduleOf,
+    refuse,
     requireOf,
     resolve,
     whyOf,

@@ -74,7 +74,7 @@
     function nextTick(call, ...values) {
       if (typeof call !== "function")
         shared.builtin("internal/check").wrongType("callback", "of type function", call);
-      ticks.push(call, values);
+      ticks.push(shared.context === undefined ? call : shared.withContext(call), values);
       if (areTicksDue) return;
       areTicksDue = true;
       defer(runTicks);

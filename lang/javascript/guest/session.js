@@ -76,7 +76,7 @@
     constructor(call, values, ms, isInterval) {
       if (typeof call !== "function") throw new TypeError('The "callback" argument must be of type function. Received ' + inspect(call));
       const delay = Number(ms);
-      this.call = call;
+      this.call = shared.withContext(call);
       this.values = values;
       this.ms = delay >= 1 && delay <= 0x7fffffff ? delay : 1;
       this.isInterval = isInterval;
@@ -168,13 +168,16 @@
     setImmediate: (call, ...values) => new Timeout(call, values, 1, null),
     clearTimeout: clear, clearInterval: clear, clearImmediate: clear,
     // Exceptions thrown there would be lost: they are reported like a timer's.
-    queueMicrotask: (call) => bareMicrotask(() => {
-      try {
-        call();
-      } catch (error) {
-        turn?.fail(error);
-      }
-    }),
+    queueMicrotask: (given) => {
+      const call = shared.withContext(given);
+      bareMicrotask(() => {
+        try {
+          call();
+        } catch (error) {
+          turn?.fail(error);
+        }
+      });
+    },
   });
 
   // util.promisify() of these returns the functions of node:timers/promises.
@@ -415,6 +418,7 @@
     begin() {
       const request = ask({ session: "next" });
       turn = new Turn(request);
+      shared.context = undefined;  // a turn that was stopped has left its own
       shared.filesChanged();  // changes by others between two turns
       displays = [];
       groupIndent = "";

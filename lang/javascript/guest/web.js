@@ -46,8 +46,22 @@
     get [Symbol.toStringTag]() { return "TextEncoder"; }
   }
 
-  const kLabels = { "utf-8": "utf-8", utf8: "utf-8", "unicode-1-1-utf-8": "utf-8", "utf-16le": "utf-16le", "utf-16": "utf-16le",
-                    latin1: "latin1", "iso-8859-1": "latin1", ascii: "latin1", "us-ascii": "latin1" };
+  // Labels of the Encoding Standard.
+  const kLabelsOf = {
+    "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
+    "utf-16le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le",
+    "utf-16be": "unicodefffe utf-16be",
+    "windows-1252":
+      "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1 " +
+      "iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252",
+  };
+  const encodings = { __proto__: null };
+  for (const [encoding, labels] of Object.entries(kLabelsOf))
+    for (const label of labels.split(" ")) encodings[label] = encoding;
+  // What windows-1252 has from 0x80 to 0x9F; the rest is Latin-1's.
+  const kOf1252 =
+    "\u20ac\u0081\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u008d\u017d\u008f" +
+    "\u0090\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u009d\u017e\u0178";
 
   // The length of a sequence with this first byte, and the range of its second byte.
   function sequenceOf(first) {
@@ -61,9 +75,8 @@
     #left = new Uint8Array(0);
     #isFirst = true;
     constructor(label = "utf-8", { fatal = false, ignoreBOM = false } = {}) {
-      this.encoding = kLabels[String(label).trim().toLowerCase()];
+      this.encoding = encodings[String(label).trim().toLowerCase()];
       if (this.encoding === undefined) throw new RangeError(`The "${label}" encoding is not supported`);
-      if (this.encoding === "latin1") this.encoding = "windows-1252";
       Object.assign(this, { fatal: Boolean(fatal), ignoreBOM: Boolean(ignoreBOM) });
     }
     decode(data = new Uint8Array(0), { stream = false } = {}) {
@@ -78,7 +91,7 @@
       const whole = this.encoding === "utf-8" ? text(bytes) : undefined;
       if (whole !== undefined) {
         const isStart = this.#isFirst && !this.ignoreBOM && whole.charCodeAt(0) === 0xfeff;
-        this.#isFirst = !stream;
+        this.#isFirst = !stream || (this.#isFirst && whole === "");
         return isStart ? whole.slice(1) : whole;
       }
       const pieces = [];
@@ -90,10 +103,10 @@
           units = [];
         }
       };
-      this[this.encoding === "utf-8" ? "_utf8" : this.encoding === "utf-16le" ? "_utf16" : "_latin1"](bytes, stream, put);
+      this[this.encoding === "utf-8" ? "_utf8" : this.encoding === "windows-1252" ? "_windows1252" : "_utf16"](bytes, stream, put);
       const made = pieces.join("") + String.fromCharCode(...units);
       const isStart = this.#isFirst && !this.ignoreBOM && made.startsWith("\ufeff");
-      this.#isFirst = !stream;
+      this.#isFirst = !stream || (this.#isFirst && made === "");
       return isStart ? made.slice(1) : made;
     }
     _wrong(put) {
@@ -131,10 +144,28 @@
       }
     }
     _utf16(bytes, stream, put) {
-      for (let i = 0; i + 1 < bytes.length; i += 2) put(bytes[i] | bytes[i + 1] << 8);
-      if (bytes.length % 2) stream ? this.#left = bytes.slice(-1) : this._wrong(put);
+      const low = this.encoding === "utf-16le" ? 0 : 1;
+      const unitAt = (i) => bytes[i + low] | bytes[i + 1 - low] << 8;
+      let i = 0;
+      for (; i + 1 < bytes.length; i += 2) {
+        const unit = unitAt(i);
+        if (unit < 0xd800 || unit > 0xdfff) {
+          put(unit);
+          continue;
+        }
+        if (unit < 0xdc00 && i + 3 >= bytes.length) break;  // its second half may follow
+        const next = unit < 0xdc00 ? unitAt(i + 2) : 0;
+        if (next >= 0xdc00 && next <= 0xdfff) {
+          put(unit);
+          put(next);
+          i += 2;
+        } else this._wrong(put);
+      }
+      if (i < bytes.length) stream ? this.#left = bytes.slice(i) : this._wrong(put);
     }
-    _latin1(bytes, stream, put) { for (const byte of bytes) put(byte); }
+    _windows1252(bytes, stream, put) {
+      for (const byte of bytes) put(byte >= 0x80 && byte <= 0x9f ? kOf1252.charCodeAt(byte - 0x80) : byte);
+    }
     get [Symbol.toStringTag]() { return "TextDecoder"; }
   }
 

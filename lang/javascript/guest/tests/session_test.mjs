@@ -21,6 +21,14 @@ const kRegistry = { capabilities: [
   { name: "random", summary: "", grant: "", functions: [f("random.bytes", [["count", "i32"]], "bytes")] },
 ] };
 
+const v8CallSite = (() => {
+  const given = Error.prepareStackTrace;
+  Error.prepareStackTrace = (error, sites) => sites;
+  const [site] = new Error().stack;
+  Error.prepareStackTrace = given;
+  return Object.getPrototypeOf(site);
+})();
+
 // A host: answers from tables, and records what it receives.
 class Host {
   turns = [];
@@ -245,6 +253,15 @@ for (const [name, Engine] of Object.entries(engines)) {
       assert.equal(await s.value("e.stack = 'own'; e.stack"), "'own'");
       assert.equal(await s.value("Error.prepareStackTrace = (e, places) => places.length; new Error('n').stack > 0"), "true");
     });
+    only("call sites have the methods of V8's", async () => {
+      const s = session(Engine);
+      await s.value("Error.prepareStackTrace = (e, sites) => sites; function f() { return new Error('n').stack[0] } const site = f()");
+      const methods = Object.getOwnPropertyNames(v8CallSite).filter((name) => name !== "constructor");
+      assert.equal(await s.value(`${JSON.stringify(methods)}.filter((name) => typeof site[name] !== 'function')`), "[]");
+      assert.match(await s.value("String(site)", { name: "<cell 2>" }), /^'f \(<cell 1>:1:\d+\)'$/);
+      assert.equal(await s.value("[site.isEval(), site.isNative(), site.isToplevel(), site.getTypeName(), site.getEvalOrigin()]"),
+                   "[ false, false, true, 'Object', undefined ]");
+    });
     only("an error has the place of the call that the program waits for", async () => {
       const s = session(Engine);
       s.host.answers["http.exchange"] = { error: { errno: "EACCES", message: "no grant allows it", grant: "--allow http" } };
@@ -267,6 +284,13 @@ for (const [name, Engine] of Object.entries(engines)) {
         assert.match(error.traceback, /^(a\.mjs|<cell 1>):2\nimport \{ htp \} from "membrane";\n\nSyntaxError: Could not/);
       }
       assert.match((await script('import { readfile as r } from "fs";\n1')).error.traceback, /Did you mean readFile\?\n    at a\.mjs:1:10\n/);
+      for (const run of [script, s.run])
+        for (const [code, message] of [["import { Nothing } from 'node:zlib'", "'node:zlib': the module is not available: programs cannot compress"],
+                                       ["import { Nothing } from 'node:crypto'", "'node:crypto': node:crypto has no Nothing in Membrane"]])
+          assert.ok((await run(code)).error.message.startsWith(`Could not find export 'Nothing' in module ${message}`), code);
+      assert.equal(await s.value("import { V4MAPPED, promises } from 'dns'; import { Agent } from 'http'; [V4MAPPED, typeof promises.Resolver, typeof Agent]"),
+                   "[ 8, 'function', 'function' ]");
+      assert.match((await s.run("new (require('dns').promises.Resolver)()")).error.message, /Resolver is not available: .*fetch\(\)/);
       assert.equal(await s.value('import { join as j, default as p } from "path";\nj === p.join'), "true");
     });
   }
@@ -461,6 +485,27 @@ console.time("t"); console.timeEnd("t"); console.log()`);
     assert.match(await s.value("crypto.randomUUID()"), /^'[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'$/);
   });
 
+  only("an AsyncLocalStorage has its store in synchronous calls, and what they schedule", async () => {
+    const s = session(Engine);
+    await s.run("var { AsyncLocalStorage, AsyncResource, createHook } = require('async_hooks'), als = new AsyncLocalStorage()");
+    assert.equal(await s.value("als.run(1, (a) => [als.getStore(), a, als.run(2, () => als.getStore()), als.exit(() => als.getStore()), als.getStore()], 8)"),
+                 "[ 1, 8, 2, undefined, 1 ]");
+    assert.equal(await s.value("try { als.run(1, () => { throw 5 }) } catch (e) { [e, als.getStore()] }"), "[ 5, undefined ]");
+    const later = `als.run('s', () => { for (const f of [setTimeout, setImmediate, process.nextTick, queueMicrotask]) f(() => console.log(als.getStore())) })`;
+    assert.equal(await s.value(`${later}; typeof als.getStore()`), "'undefined'");
+    assert.equal(s.host.output[1], "s\n".repeat(4));
+    assert.equal(await s.value(`var [snapshot, bound, resource] = als.run('s', () =>
+        [AsyncLocalStorage.snapshot(), AsyncLocalStorage.bind((x) => [x, als.getStore()]), new AsyncResource('R')]);
+      [snapshot((x) => [x, als.getStore()], 1), bound(2), resource.runInAsyncScope(function (x) { return [this.t, x, als.getStore()] }, { t: 't' }, 3),
+       resource.bind(() => als.getStore())(), als.run(1, () => (als.disable(), als.getStore()))]`),
+                 "[ [ 1, 's' ], [ 2, 's' ], [ 't', 3, 's' ], 's', undefined ]");
+    assert.match((await s.run("als.enterWith(1)")).error.message, /enterWith is not available: .*run\(store, call\)/);
+    assert.match((await s.run("createHook({})")).error.message, /createHook is not available/);
+    if (Engine !== QuickJsEngine) return;
+    assert.equal(await s.value("await als.run(1, async () => { await null; return [als.getStore(), als.getStore()] })"), "[ undefined, undefined ]");
+    assert.match(s.host.output[2], /^\(node:1\) Warning: AsyncLocalStorage: a store is not carried across await, [^\n]*\n$/);
+  });
+
   only("a program of CommonJS has what Node gives it", async () => {
     const s = session(Engine);
     const run = (code, more) => s.run(code, { mode: "script", name: "app/main.js", ...more });
@@ -618,6 +663,18 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     });
   }
 
+  only("a text's encoding has the labels of the Encoding Standard", async () => {
+    const s = session(Engine);
+    for (const [encoding, labels] of Object.entries({
+      "windows-1252": ["latin1", "ISO-8859-1", " ascii ", "us-ascii", "windows-1252", "cp1252", "x-cp1252", "l1", "iso_8859-1:1987"],
+      "utf-16be": ["utf-16be", "unicodefffe"], "utf-16le": ["utf-16", "utf-16le", "ucs-2"], "utf-8": ["utf-8", "UTF8", "unicode11utf8"] }))
+      for (const label of labels) assert.equal(await s.value(`new TextDecoder(${JSON.stringify(label)}).encoding`), `'${encoding}'`, label);
+    assert.equal(await s.value("new TextDecoder('latin1').decode(new Uint8Array([0x63, 0x80, 0x81, 0x8e, 0x99, 0x9f, 0xa0, 0xe9]))"),
+                 util.inspect("c\u20ac\u0081\u017d\u2122\u0178\u00a0\u00e9"));
+    for (const label of ["iso-8859-2", "constructor"])
+      assert.equal((await s.run(`new TextDecoder('${label}')`)).error.message, `The "${label}" encoding is not supported`);
+  });
+
   // Compared with Node, where Node has the same.
   only("the Web's things give what Node's give", async () => {
     const s = session(Engine);
@@ -631,6 +688,15 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
       "new URLSearchParams({x: 'é', y: '1*2'}).toString()", "new URLSearchParams([['a', 'b']])", "new URL('http://h/?a=b')",
       "new TextEncoder().encode('aé漢😀\\ud800')", "new TextDecoder().decode(new Uint8Array([0xef,0xbb,0xbf,97,0xc3,0xa9,0xff,0xe6,0xbc,0xf0,0x9f,0x98,0x80,0xed,0xa0,0x80,0xc0,0xaf]))",
       "new TextDecoder('utf-16le').decode(new Uint8Array([97,0,61,216,0,222]))",
+      ...["utf-16le", "utf-16be"].flatMap((label) => {
+        const bytes = (...units) => `new Uint8Array([${units.flatMap((u) => label === "utf-16le" ? [u & 255, u >> 8] : [u >> 8, u & 255])}])`;
+        const pairs = [0xfeff, 97, 0xd83d, 0xde00, 0xde00, 0xd83d, 98];
+        return [`new TextDecoder('${label}').decode(${bytes(...pairs)})`, `new TextDecoder('${label}', {ignoreBOM: true}).decode(${bytes(...pairs)})`,
+          `new TextDecoder('${label}').decode(${bytes(97, 0xd800)})`, `new TextDecoder('${label}').decode(new Uint8Array([97, 0, 97]))`,
+          `const td = new TextDecoder('${label}'); [0, 1, 2, 3, 4, 5, 6, 7].map((i) => td.decode(${bytes(...pairs)}.slice(i, i + 1), {stream: true}))`,
+          `try { new TextDecoder('${label}', {fatal: true}).decode(${bytes(0xdc00)}) } catch (e) { e.name }`];
+      }),
+      "const bom = new TextDecoder(); [bom.decode(new Uint8Array([0xef]), {stream: true}), bom.decode(new Uint8Array([0xbb, 0xbf, 97]))]",
       "const td = new TextDecoder(); td.decode(new Uint8Array([0xf0, 0x9f]), {stream: true}) + td.decode(new Uint8Array([0x98, 0x80]))",
       "try { new TextDecoder('utf-8', {fatal: true}).decode(new Uint8Array([255])) } catch (e) { e.name }",
       "const o = {d: new Date(0), m: new Map([[1, {a: 2}]]), s: new Set([1]), r: /x/g, u: new Uint8Array([1, 2]), n: null}; o.self = o; structuredClone(o)",

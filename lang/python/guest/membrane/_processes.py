@@ -1,12 +1,15 @@
 """Processes and sockets, which do not exist here. The errors say what to use instead."""
 
 import errno
+import hashlib
 import multiprocessing
 import multiprocessing.context
 import multiprocessing.pool
 import multiprocessing.process
 import os
 import shlex
+import shutil
+import signal
 import socket
 import subprocess
 
@@ -98,7 +101,33 @@ def _missing(name):
     if name in ("fork", "forkpty", "kill", "killpg", "wait", "waitpid", "posix_spawn", "posix_spawnp") or (
             name.startswith(("exec", "spawn")) and len(name) < 9):
         raise AttributeError(f"there is no os.{name}: {_NO_PROCESSES}. Call a function, or start it in a threading.Thread")
+    if name == "pipe":
+        raise AttributeError(f"there is no os.pipe: {_NO_PROCESSES}. Between threads use queue.Queue, for bytes io.BytesIO",
+                             name=name, obj=None)  # None: so that no similar name is suggested
     raise AttributeError(f"module 'os' has no attribute {name!r}", name=name, obj=os)
+
+
+_NO_SIGNALS = "no signal arrives here. Wait with a timeout (asyncio.timeout, Thread.join), and bound a run by its limits"
+_WHY_MISSING = {
+    (hashlib, "scrypt"): "the module has no OpenSSL here. Use hashlib.pbkdf2_hmac",
+    (shutil, "disk_usage"): "a program does not see the size of its disk. A write that finds no room is an OSError",
+    (signal, "alarm"): _NO_SIGNALS,
+    (signal, "setitimer"): _NO_SIGNALS,
+}
+
+
+def _explaining(module):
+    """A module's __getattr__, as os has one."""
+    before = vars(module).get("__getattr__")
+
+    def missing(name):
+        if why := _WHY_MISSING.get((module, name)):
+            raise AttributeError(f"there is no {module.__name__}.{name}: {why}", name=name, obj=None)
+        if before:
+            return before(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
+
+    return missing
 
 
 def _start(self):
@@ -133,6 +162,8 @@ def _replacements():
     yield os, "system", system
     yield os, "popen", popen
     yield os, "__getattr__", _missing
+    for module in (hashlib, shutil, signal):
+        yield module, "__getattr__", _explaining(module)
     yield subprocess.Popen, "__init__", _popen
     yield socket.socket, "__init__", _no_socket
     for name in ("create_connection", "create_server", "getaddrinfo", "gethostbyname", "gethostbyname_ex", "socketpair"):

@@ -1,7 +1,10 @@
 """Programs with threads, as they are written: each is run as a script, and its output is what it is in any Python (where
 that leaves an order open, one that it may be)."""
 
+import hashlib
 import json
+import shutil
+import signal
 import textwrap
 import time
 import unittest
@@ -904,6 +907,18 @@ class WhatIsNotThere(ThreadsTest):
         self.assertRegex(_message_of_missing("fork"), "no os.fork.*threading.Thread")
         self.assertRegex(_message_of_missing("execvp"), "no os.execvp")
         self.assertRegex(_message_of_missing("nosuch"), "has no attribute 'nosuch'")
+
+    def test_what_is_missing_of_a_module_says_why(self):
+        for module, name, shown in ((hashlib, "scrypt", "no hashlib.scrypt: .*hashlib.pbkdf2_hmac"),
+                                    (signal, "alarm", "no signal.alarm: .*asyncio.timeout"),
+                                    (signal, "setitimer", "no signal.setitimer: "),
+                                    (shutil, "disk_usage", "no shutil.disk_usage: "),
+                                    (hashlib, "nosuch", "module 'hashlib' has no attribute 'nosuch'"),
+                                    (shutil, "nosuch", "module 'shutil' has no attribute 'nosuch'")):
+            with self.assertRaisesRegex(AttributeError, shown):
+                vars(module)["__getattr__"](name)
+            self.assertFalse(hasattr(module, "nosuch"))
+        self.assertRegex(_message_of_missing("pipe"), "no os.pipe.*queue.Queue")
 
     def test_sockets_say_what_to_do_instead(self):
         for code in ("import socket; socket.socket()", "import socket; socket.create_connection(('h', 80))",
