@@ -30,8 +30,8 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitGuest = 1;
 inline constexpr int kExitRequest = 2;
 inline constexpr int kExitMembrane = 3;
-inline constexpr int kExitInterrupted =
-    256;  // no exit code: the command ends by SIGINT, which also ends a shell's loop
+// No exit code: after Ctrl-C the command ends by SIGINT, which also ends a shell's loop.
+inline constexpr int kEndBySignal = 256;
 
 // Each adds its subcommand to `app`; running the subcommand stores its result in `exit_code`.
 void add_run(CLI::App& app, int& exit_code);

@@ -336,7 +336,7 @@ Result<int> run(const RunCommandOptions& options) {
   if (!sealed) return complain_unsealed(sealed.error());
   if (seal != nullptr && !options.quiet && !options.json) seal->announce();
   const bool is_interrupted = interrupted && report.outcome == sandbox::Outcome::kCancelled;
-  const int exit_code = is_interrupted ? kExitInterrupted : exit_code_of(report);
+  const int exit_code = is_interrupted ? kEndBySignal : exit_code_of(report);
   if (recorded == nullptr) return exit_code;
   // The report is already printed; so this goes to standard error, with --json, too.
   const Status written = recorded->finish();

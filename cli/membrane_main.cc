@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
   if (const auto early = early_process({argv + std::min(argc, 1), argv + argc})) start_early(*early);
   const int exit_code = finish_output(run_command({argv + std::min(argc, 1), argv + argc}));
   end_early();
-  if (exit_code != kExitInterrupted) return exit_code;
+  if (exit_code != kEndBySignal) return exit_code;
   std::signal(SIGINT, SIG_DFL);
   std::raise(SIGINT);
   return kExitGuest;  // where SIGINT is blocked
