@@ -98,7 +98,7 @@ TEST(Policy, AnEmptyFileGrantsNothing) {
 
 TEST(Policy, AByteOrderMarkIsNotPartOfIt) {
   const std::string mark = "\xEF\xBB\xBF";
-  EXPECT_EQ(parse(mark + kFull), parse(kFull));
+  EXPECT_EQ(parse(mark + std::string(kFull)), parse(kFull));
   EXPECT_EQ(parse(mark + "{}", "p.json"), Policy{});
 }
 
