@@ -180,7 +180,8 @@ int finish_output(int exit_code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
-  const int code = complain({ErrorCode::kInternal, "cannot write standard output" + why, {}});
+  const int code = complain({ErrorCode::kInternal, "cannot write standard output" + why,
+                             "What it has is not whole: its disk may be full."});
   return exit_code == kExitOk ? code : exit_code;
 }
 

@@ -65,7 +65,7 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
         for words, code, printed in ((f"check {program} <&-", 0, "seven.wat: no errors\n"), ("run - <&-", 2, ""), (f"run {program} <&-", 0, "7\n"),
                                      (f"run {program} >&-", 0, ""), (f"run {program} <&- >&- 2>&-", 0, "")):
             done = subprocess.run(["sh", "-c", f"exec {COMMAND} {words}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True, timeout=SECONDS, env=self.environment)
+                                  text=True, timeout=SECONDS, cwd=self.folder, env=self.environment)
             self.assertEqual((done.returncode, done.stdout), (code, printed), words + done.stderr)
 
     def test_output_that_cannot_be_written_is_reported(self):
@@ -73,9 +73,9 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
         for words in ("run", program), ("run", "--json", program), ("check", program), ("help",), ("capabilities",):
             with open("/dev/full", "w") as full:
                 done = subprocess.run([COMMAND, *words], stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                                      timeout=SECONDS, env=self.environment)
+                                      timeout=SECONDS, cwd=self.folder, env=self.environment)
             self.assertEqual(done.returncode, 3, words)
-            self.assertIn("membrane: cannot write standard output: No space left on device", done.stderr, words)
+            self.assertIn("membrane: cannot write standard output", done.stderr, words)
 
     def test_a_program_may_be_a_pipe(self):
         pipe = self.folder / "pipe"
