@@ -73,6 +73,7 @@ class RunInLanguages(WithLanguages):
         traceback = self.membrane("run", "--env", "A=b", "-e", "1 / 0", code=1).stderr
         self.assertEqual(traceback, self.membrane("run", "-e", "1 / 0", code=1).stderr.split("fuel: ")[0] +
                          "fuel: " + traceback.split("fuel: ")[1])
+        self.membrane("keys", "generate")
         refused = self.membrane("run", "--env", "A=b", "--seal", "a.receipt", "-e", "1", code=2)
         self.assertIn("--env with --seal is for WebAssembly", refused.stderr)
 
