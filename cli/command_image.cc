@@ -372,7 +372,7 @@ void add_image(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  membrane image build -t mine .\n"
       "  membrane image build -f Dockerfile -t mine --build-arg VERSION=2 src\n"
-      "  membrane image build -t mine --allow http:pypi.org --allow http:files.pythonhosted.org .\n"
+      "  membrane image build -t mine --allow http:INDEX --allow http:FILES .\n"
       "The same files and the same Dockerfile give the same image, except for steps that use the network: a "
       "RUN "
       "or ADD "
