@@ -223,10 +223,15 @@ void hint_at_language(const RunCommandOptions& options, const Source& source, sa
     error.hint = "The text ran as Python, and looks like JavaScript: --lang js runs it as that.";
 }
 
+// Whether Ctrl-C stopped the run.
+bool was_interrupted(const sandbox::Report& report) {
+  return interrupted && report.outcome == sandbox::Outcome::kCancelled;
+}
+
 // The one who stops a run is here at the terminal.
 void name_interrupt(sandbox::Report& report) {
   constexpr std::string_view kOwner = "the owner ";
-  if (!interrupted || report.outcome != sandbox::Outcome::kCancelled || report.errors.empty()) return;
+  if (!was_interrupted(report) || report.errors.empty()) return;
   std::string& message = report.errors.front().message;
   if (message.starts_with(kOwner)) message.replace(0, kOwner.size(), "Ctrl-C ");
 }
@@ -335,8 +340,7 @@ Result<int> run(const RunCommandOptions& options) {
   if (out && !out->status()) return complain(out->status().error());
   if (!sealed) return complain_unsealed(sealed.error());
   if (seal != nullptr && !options.quiet && !options.json) seal->announce();
-  const bool is_interrupted = interrupted && report.outcome == sandbox::Outcome::kCancelled;
-  const int exit_code = is_interrupted ? kEndBySignal : exit_code_of(report);
+  const int exit_code = was_interrupted(report) ? kEndBySignal : exit_code_of(report);
   if (recorded == nullptr) return exit_code;
   // The report is already printed; so this goes to standard error, with --json, too.
   const Status written = recorded->finish();
