@@ -367,8 +367,7 @@ TEST_F(Python, MemoryReachesTheEndOfItsAddressesAndBeyondIsAnError) {
   EXPECT_EQ(beyond.outcome, Outcome::kOutOfMemory);
   ASSERT_EQ(beyond.errors.size(), 1u);
   EXPECT_EQ(beyond.errors[0].code, "MemoryError");
-  EXPECT_NE(beyond.errors[0].hint.find("limit is 4 GiB"), std::string::npos)
-      << beyond.errors[0].hint;
+  EXPECT_NE(beyond.errors[0].hint.find("limit is 4 GiB"), std::string::npos) << beyond.errors[0].hint;
   EXPECT_EQ(exec("int(held[-1][-1]), caught").result, "(7, 20)");
 }
 
