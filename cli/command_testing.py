@@ -67,6 +67,7 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMBRANE_")}
+        self.environment["XDG_CONFIG_HOME"] = str(self.folder / "config")
         self.environment["XDG_STATE_HOME"] = str(self.folder / "state")
         self.environment["XDG_DATA_HOME"] = str(self.folder / "data")  # no language is installed there
 
