@@ -161,7 +161,7 @@ Result<int> exec_turn(const ExecOptions& options, Json turn) {
     const std::string exec = id.empty() ? remote.exec_id() : id;
     if (!exec.empty())
       MEMBRANE_TRY(remote.send({.method = "DELETE", .path = of_sandbox(options.id, {"execs", exec})}));
-    return kExitInterrupted;
+    return kEndBySignal;
   }
   MEMBRANE_TRY(read);
   if (options.json) print_json(view.whole_report());

@@ -44,7 +44,7 @@ Result<int> wait(const ExecsOptions& options) {
   remote.set_cancel(&interrupt.flag());
   ExecView view(options.id, true);
   const Status read = follow(remote, options.id, events_of(options.id, options.exec, ""), options.exec, view);
-  if (!read && read.error().code == ErrorCode::kCancelled) return kExitInterrupted;
+  if (!read && read.error().code == ErrorCode::kCancelled) return kEndBySignal;
   MEMBRANE_TRY(read);
   if (options.json) print_json(view.whole_report());
   else print(text_at(view.report, "outcome") + "\n");

@@ -1,10 +1,9 @@
-// Shared by the files of membrane run and membrane thaw: command_run.cc has the options and the modules of the
-// engine, command_run_*.cc the rest.
+// Shared by the files of membrane run and membrane thaw: command_run.cc has the options, program_run.h a run,
+// command_run_*.cc what languages, Linux and the output need.
 //
 // Threads: one at a time.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -66,10 +65,6 @@ struct RunCommandOptions {
 // Whether a word in a program's place is rather its text.
 bool is_like_code(const std::string& word);
 inline constexpr char kTextGoesWithE[] = "A program's text is given with -e: membrane run -e '…'.";
-
-// Ctrl-C sets the flag after catch_interrupt(); before, it ends the process.
-std::atomic<bool>& interrupt_flag();
-void catch_interrupt();
 
 // The program's output as it comes: byte for byte into a pipe or a file, made printable on a terminal.
 class ProgramOutput {

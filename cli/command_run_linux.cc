@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/command_run.h"
+#include "cli/interrupt.h"
 #include "cli/linux_run.h"
 #include "cli/seal.h"
 #include "linux/platform/trap/host_file.h"
@@ -269,6 +270,7 @@ Result<int> run_in_linux(const RunCommandOptions& options, const std::string& wh
   MEMBRANE_ASSIGN(sandbox::Report report, run_linux(command, interrupt_flag()));
   report.kind_reason = why;
   hint_at_host_file(options, command.policy, is_guessed, report);
+  name_interrupt(report);
   output.finish();
   sandbox::Program program;
   if (!command.arguments.empty()) program.source = command.arguments.front();
@@ -276,7 +278,7 @@ Result<int> run_in_linux(const RunCommandOptions& options, const std::string& wh
   show_report(report, options);
   if (!sealed) return complain_unsealed(sealed.error());
   if (seal != nullptr && !options.quiet && !options.json) seal->announce();
-  return exit_code_of(report);
+  return exit_code_after(report);
 }
 
 }  // namespace membrane::cli

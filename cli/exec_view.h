@@ -15,8 +15,6 @@
 
 namespace membrane::cli {
 
-inline constexpr int kExitInterrupted = 130;  // by Ctrl-C
-
 // The requested form of output: bytes, only in events. The report does not repeat it, since that could exceed
 // what JSON is read of.
 inline constexpr const char* kOutputForm = "base64";

@@ -5,48 +5,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
-#include "base/diagnostic.h"
 #include "base/standard_files.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/usage_error.h"
 
 namespace membrane::cli {
 namespace {
-
-std::vector<std::string> commands_of(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::App* const sub : command.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(sub->get_name());
-  return names;
-}
-
-// A file, or a command with this name.
-bool is_program(const std::string& word) {
-  std::error_code error;
-  if (std::filesystem::is_regular_file(word, error)) return true;
-  constexpr std::string_view kEndings[] = {".wat", ".wasm", ".py", ".js", ".mjs", ".ts"};
-  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return word.ends_with(ending); });
-}
-
-// What a person who typed `word` in the place of a command, or after all arguments, probably meant.
-std::string meant_by(const CLI::App& command, const std::string& word) {
-  const std::string& name = command.get_name();
-  if (name == "membrane" && is_program(word)) return "To run a program: membrane run " + word + ". ";
-  if (name == "policy" && (word.ends_with(".toml") || word.ends_with(".json")))
-    return "To read a policy: membrane policy explain " + word + ". ";
-  if (name == "agent") return "Put quotes around the task. ";
-  return {};
-}
-
-// The model is named by the environment, not by options, unlike in other programs.
-std::string_view variable_for(const CLI::App& command, std::string_view option) {
-  if (command.get_name() != "agent" && command.get_name() != "run") return {};
-  if (option == "--model" || option == "-m") return "MEMBRANE_MODEL";
-  if (option == "--base-url" || option == "--url") return "MEMBRANE_BASE_URL";
-  return option == "--api-key" || option == "--key" ? "MEMBRANE_API_KEY" : "";
-}
 
 // With --json even an invalid command line is answered with JSON. The parser may have stopped before the
 // flag.
@@ -94,67 +60,6 @@ std::vector<std::string> words_of_help(const CLI::App& app, const std::vector<st
   return path;
 }
 
-// Reports an invalid command line.
-int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader reader) {
-  const CLI::App* command = &app;
-  std::string path = app.get_name();
-  while (!command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
-    path += " " + command->get_name();
-  }
-  std::string message = error.what();
-  std::string hint = "\"" + path + " --help\" lists the options.";
-  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-  std::vector<std::string> unknown = command->remaining();
-  std::erase(unknown, "--");
-  const bool has_unknown_option =
-      std::ranges::any_of(unknown, [](const std::string& word) { return word.starts_with('-'); });
-  const bool is_too_many = code == CLI::ExitCodes::ArgumentMismatch && message.contains("At Most");
-  if (is_too_many) {
-    const std::string name = message.substr(0, message.find(':'));
-    const bool is_option = name.starts_with('-');
-    message =
-        is_option ? name + " is given more than once" : "there are more arguments than " + name + " accepts";
-    if (is_option) hint = "Give it once. " + hint;
-  }
-  constexpr std::string_view kRequired = " required ",
-                             kMissing = " missing";  // "--fuel: 1 required N missing"
-  const size_t required = message.find(kRequired);
-  if (code == CLI::ExitCodes::ArgumentMismatch && required != std::string::npos &&
-      message.ends_with(kMissing)) {
-    const size_t type = required + kRequired.size();
-    message = message.substr(0, message.find(':')) +
-              " needs a value: " + message.substr(type, message.size() - kMissing.size() - type);
-  }
-  const bool is_unknown = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError ||
-                          (is_too_many && has_unknown_option);
-  if (is_unknown && !unknown.empty()) {
-    const std::string word = unknown.front().substr(0, unknown.front().find('='));
-    const bool is_option = word.starts_with('-');
-    const std::vector<std::string> known = commands_of(*command);
-    message = (is_option       ? "unknown option "
-               : known.empty() ? "unexpected argument "
-                               : "unknown command ") +
-              word;
-    const std::string near = is_option ? option_meant_by(*command, word)
-                                       : std::string(nearest(word, {known.begin(), known.end()}));
-    if (const std::string_view variable = variable_for(*command, word); !variable.empty())
-      hint = "Set it in the environment: export " + std::string(variable) + "=… (docs/agent.md). " + hint;
-    else if (!near.empty()) hint = "Did you mean " + near + "? " + hint;
-    else if (!is_option) hint = meant_by(*command, word) + hint;
-  } else if (is_unknown) {
-    if (const std::vector<std::string> known = commands_of(*command); command == &app) {
-      message = "no command was given";
-      hint = "membrane run FILE runs a program; membrane help lists all commands.";
-    } else if (!known.empty()) {
-      message = path + " needs a command: ";
-      for (const std::string& each : known)
-        message += (&each == &known.front() ? "" : &each == &known.back() ? " or " : ", ") + each;
-    }
-  }
-  return complain({ErrorCode::kInvalidArgument, message, hint}, reader);
-}
-
 int run_command(std::vector<std::string> words) {
   int exit_code = kExitOk;
   const bool asks_for_help = !words.empty() && words.front() == "help";
@@ -170,7 +75,7 @@ int run_command(std::vector<std::string> words) {
     std::ranges::reverse(words);  // as the parser wants them
     app->parse(std::move(words));
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app->exit(error) : complain_of_usage(*app, error, reader);
+    return error.get_exit_code() == 0 ? app->exit(error) : complain(usage_error(*app, error), reader);
   }
   return exit_code;
 }

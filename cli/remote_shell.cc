@@ -17,6 +17,7 @@ namespace membrane::cli {
 
 namespace {
 
+constexpr int kExitAsked = 143;  // as after SIGTERM
 // The report's event contains all output.
 constexpr JsonLimits kEventLimits{.bytes = 512u << 20, .memory_bytes = 2ull << 30};
 
@@ -110,7 +111,7 @@ Result<int> run_remote_shell(const RemoteShell& shell, std::atomic<bool>& cancel
   terminal.reset();  // before any message
   if (report) return exit_code_in(*report, shell.sandbox);
   if (!read && read.error().code != ErrorCode::kCancelled) return std::unexpected(read.error());
-  return cancelled ? kExitInterrupted : kExitMembrane;
+  return cancelled ? kExitAsked : kExitMembrane;
 }
 
 }  // namespace membrane::cli
