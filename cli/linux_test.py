@@ -8,6 +8,7 @@ names the platform of all tests; without it they run on the faster one of this m
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tarfile
@@ -325,6 +326,14 @@ class Limits(LinuxTest):
 
     def test_a_sleeper_ends(self):
         self.assertEqual(self.outcome("sleep", "1000", options=["--wall", "1s"]), "timed_out")
+
+    def test_an_interrupt_ends_the_run_and_a_shells_loop(self):
+        words = [MEMBRANE, "run", "--kind", "linux", "--image", "host", *self.platform(), "--", "sh", "-c", "echo begun; sleep 1000"]
+        with subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), b"begun\n")
+            process.send_signal(signal.SIGINT)
+            self.assertIn(b"Ctrl-C stopped", process.communicate(timeout=ENDS_S)[1])
+            self.assertEqual(process.returncode, -signal.SIGINT)
 
     def test_a_printer_ends(self):
         self.assertEqual(self.outcome("yes", options=["--output", "1MB"]), "out_of_output")

@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import unittest
 from pathlib import Path
@@ -142,6 +143,17 @@ class Command(unittest.TestCase):
             self.assertEqual(process.wait(SECONDS), 0)
         piped = self.command("exec", "-i", sandbox, "-e", "import sys; len(sys.stdin.read())", stdin="x" * 3_000_000)
         self.assertEqual(piped.stdout, "3000000\n")
+
+    def test_an_interrupt_ends_the_exec_and_a_shells_loop(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        endless = '(func (export "main") (call $io.print (string "begun\\n")) (loop $for_ever (br $for_ever)))'
+        with subprocess.Popen([str(Path(COMMAND).resolve()), "exec", sandbox, "-e", endless], env=environment(), cwd=folder,
+                              stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual(process.stdout.readline(), "begun\n")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(SECONDS), -signal.SIGINT)
+        (begun,) = json.loads(self.command("execs", sandbox, "--json").stdout)["execs"]
+        self.assertEqual(self.command("wait", sandbox, begun["exec_id"], code=1).stdout, "cancelled\n")
 
     def test_a_policy_goes_along(self):
         sandbox = self.command("create", "--template", "wat", "--fuel", "1000").stdout.strip()
