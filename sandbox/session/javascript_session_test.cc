@@ -267,6 +267,18 @@ TEST_F(JavaScript, CompletionsAreNamesThatBeginAsTheCodeDoes) {
     EXPECT_TRUE(name == "zeta" || name == "z1" || name == "z2") << name;
 }
 
+// QuickJS asks after jumps and calls, and its own place is then the one before a loop as often as one inside.
+TEST_F(JavaScript, ALoopIsStoppedAtItsCallsWhateverCameBefore) {
+  for (const std::string before : {"", "f();", "f(); f();", "f(); f(); f();"})
+    for (const std::string inside : {"i += Math.sqrt(i)", "if (f()) break", "a.length = 0; a.push(i)"}) {
+      begin(session_options());
+      const Report report = script("/loop.js", "function f() {}\nlet a = [], i = 1;\n" + before +
+                                                   "\nfor (;;) {\n  " + inside + ";\n}\n");
+      ASSERT_EQ(report.outcome, Outcome::kOutOfFuel);
+      EXPECT_EQ(report.errors.at(0).place.line, 5u) << before << inside;
+    }
+}
+
 // The search for the place takes at most half a second, however much fuel is left.
 TEST_F(JavaScript, WhatIsOutOfTimeEnds) {
   RunOptions hurried = session_options();
