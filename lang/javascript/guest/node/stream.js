@@ -143,7 +143,7 @@
         scheduled: false,
         isFlowing: false,
         isFetching: false, // in _read()
-        goesOn: false, // gives more without _read(), as long as there is room
+        pushesUnasked: false, // the source pushes more without _read(), as long as there is room
         decoder: options?.encoding ? new StringDecoder(options.encoding) : null,
         encoding: options?.encoding ?? null,
         pipes: [],
@@ -204,7 +204,7 @@
         const isAlone = state.flowing && !state.isFlowing && !state.isFetching && state.length === 0 && !isFront;
         if (isAlone && !state.constructing && !state.destroyed) {
           emitOne(stream, "data", chunk);
-          if (state.goesOn && state.length === 0 && !state.destroyed) return true;
+          if (state.pushesUnasked && state.length === 0 && !state.destroyed) return true;
         } else keep(state, chunk, isFront);
       }
       if (!state.isFetching || !isServed(stream, state)) schedule(stream);
@@ -608,7 +608,7 @@
         isPulling = stream.push(chunk);
         return true;
       };
-      const goOnAfter = (act) => (value) => {
+      const pullAfter = (act) => (value) => {
         try {
           if (act(value)) pull();
         } catch (error) {
@@ -616,15 +616,15 @@
         }
       };
       const fail = (error) => void stream.destroy(error);
-      const onNext = goOnAfter(take),
-        onChunk = goOnAfter(give);
+      const onNext = pullAfter(take),
+        onChunk = pullAfter(give);
       const stream = new Readable({
         objectMode: true,
         highWaterMark: 1,
         ...options,
         read() {
           if (isPulling) return;
-          isPulling = this._readableState.goesOn = true;
+          isPulling = this._readableState.pushesUnasked = true;
           pull();
         },
         destroy(error, done) {
@@ -711,8 +711,8 @@
         items: null,
         isCalling: false, // _write()
         isDraining: false,
-        untold: 0, // writes that are done, whose callbacks are still to be called
-        telling: null, // the last of these, which others without callbacks join
+        pendingCallbacks: 0, // of writes that are done
+        lastBatch: null, // of writes that are done; others without callbacks join it
         needDrain: false,
         destroyed: false,
         closed: false,
@@ -817,25 +817,26 @@
       state.items = null;
       if (error) {
         state.errored ??= error;
-        if (state.isCalling) tick(tellOfError, stream, items, error);
-        else tellOfError(stream, items, error);
+        if (state.isCalling) tick(reportError, stream, items, error);
+        else reportError(stream, items, error);
         return;
       }
       const isMany = Array.isArray(items);
       if (isMany) for (const { chunk } of items) state.length -= sizeOf(state, chunk);
       else state.length -= state.objectMode ? 1 : items.chunk.length;
       const isLater = state.isCalling;
-      ++state.untold;
+      ++state.pendingCallbacks;
       if (state.queue.length > 0) drainQueue(stream);
       const call = isMany ? callsOf(items) : items.call;
-      if (!isLater) tellOfWrites(stream, { call, count: 1 });
-      else if (call === undefined && state.telling?.call === undefined && state.telling !== null) ++state.telling.count;
-      else tick(tellOfWrites, stream, (state.telling = { call, count: 1 }));
+      const { lastBatch } = state;
+      if (!isLater) reportWrites(stream, { call, count: 1 });
+      else if (call === undefined && lastBatch !== null && lastBatch.call === undefined) ++lastBatch.count;
+      else tick(reportWrites, stream, (state.lastBatch = { call, count: 1 }));
     }
     const callsOf = (items) => (error) => {
       for (const { call } of items) call?.(error);
     };
-    function tellOfError(stream, items, error) {
+    function reportError(stream, items, error) {
       const state = stream._writableState;
       for (const { call } of Array.isArray(items) ? items : [items]) call?.(error);
       if (state.autoDestroy) stream.destroy(error);
@@ -844,21 +845,21 @@
         stream.emit("error", error);
       }
     }
-    function tellOfWrites(stream, told) {
+    function reportWrites(stream, batch) {
       const state = stream._writableState;
-      if (state.telling === told) state.telling = null;
+      if (state.lastBatch === batch) state.lastBatch = null;
       if (state.needDrain && state.length === 0 && !state.ending && !state.destroyed) {
         state.needDrain = false;
         stream.emit("drain");
       }
-      state.untold -= told.count;
-      told.call?.(null);
+      state.pendingCallbacks -= batch.count;
+      batch.call?.(null);
       if (state.ending) drainQueue(stream);
     }
     function finishIfDone(stream) {
       const state = stream._writableState;
       if (!state.ending || state.finishing || state.length > 0 || state.writing || state.errored) return;
-      if (typeof stream._final !== "function" && state.untold > 0) return;
+      if (typeof stream._final !== "function" && state.pendingCallbacks > 0) return;
       state.finishing = true;
       const finish = (error) => {
         if (error) {
@@ -1047,7 +1048,7 @@
     function Transform(options) {
       if (!(this instanceof Transform)) return new Transform(options);
       Duplex.call(this, options);
-      this._readableState.goesOn = true;
+      this._readableState.pushesUnasked = true;
       if (typeof options?.transform === "function") this._transform = options.transform;
       if (typeof options?.flush === "function") this._flush = options.flush;
     }
@@ -1116,24 +1117,24 @@
         writing = stream._writableState;
       const wantsRead = options?.readable ?? Boolean(reading),
         wantsWrite = options?.writable ?? Boolean(writing);
-      let isTold = false;
-      const tell = (error) => {
-        if (isTold) return;
-        isTold = true;
+      let isSettled = false;
+      const settle = (error) => {
+        if (isSettled) return;
+        isSettled = true;
         stop();
         call.call(stream, error);
       };
       const isDone = () =>
         (!wantsRead || !reading || reading.endEmitted) && (!wantsWrite || !writing || writing.finished);
       const check = () => {
-        if (isDone()) tell(undefined);
+        if (isDone()) settle(undefined);
       };
-      const onError = (error) => tell(error);
+      const onError = (error) => settle(error);
       const onClose = () => {
-        if (reading?.errored || writing?.errored) tell(reading?.errored ?? writing?.errored);
-        else tell(isDone() ? undefined : coded(Error, "ERR_STREAM_PREMATURE_CLOSE", "Premature close"));
+        if (reading?.errored || writing?.errored) settle(reading?.errored ?? writing?.errored);
+        else settle(isDone() ? undefined : coded(Error, "ERR_STREAM_PREMATURE_CLOSE", "Premature close"));
       };
-      const abort = () => tell(abortError(options.signal));
+      const abort = () => settle(abortError(options.signal));
       const pairs = [
         ["end", check],
         ["finish", check],
@@ -1143,7 +1144,7 @@
       for (const [name, listener] of pairs) stream.on(name, listener);
       options?.signal?.addEventListener("abort", abort, { once: true });
       const stop = () => {
-        for (const [name, listener] of pairs) if (name !== "error" || isTold) stream.removeListener(name, listener);
+        for (const [name, listener] of pairs) if (name !== "error" || isSettled) stream.removeListener(name, listener);
       };
       if (stream.closed || (reading ?? writing)?.closed) tick(onClose);
       else if (isDone() && (reading || writing)) tick(check);
@@ -1159,10 +1160,10 @@
       let current = stages[0],
         result;
       const all = [];
-      let isTold = false;
-      const tell = (error, value) => {
-        if (isTold) return;
-        isTold = true;
+      let isSettled = false;
+      const settle = (error, value) => {
+        if (isSettled) return;
+        isSettled = true;
         if (error) for (const stream of all) if (!stream.destroyed) stream.destroy(error);
         call?.(error ?? undefined, value);
       };
@@ -1197,14 +1198,14 @@
             writable: i > 0 && Boolean(stream._writableState),
           },
           (error) => {
-            if (error) tell(error);
-            else if (--open === 0 && result === undefined) tell();
+            if (error) settle(error);
+            else if (--open === 0 && result === undefined) settle();
           },
         );
         if (isLast && stream instanceof Readable && !stream._writableState) stream.resume();
       });
-      if (options.signal) abortBy(options.signal, { destroy: tell });
-      result?.then((value) => tell(undefined, value), tell);
+      if (options.signal) abortBy(options.signal, { destroy: settle });
+      result?.then((value) => settle(undefined, value), settle);
       return last;
     }
     const isStage = (value) =>
