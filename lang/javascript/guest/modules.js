@@ -147,9 +147,9 @@
 
   // A module of Node's, created on first use.
   function builtin(given) {
-    if (hosts.has(given)) return hosts.get(given);
-    const name = given.replace(/^node:/, "");
+    const name = given.startsWith("node:") ? given.slice(5) : given;
     if (made.has(name)) return made.get(name);
+    if (hosts.has(given)) return hosts.get(given);
     const factory =
       factories.get(name) ??
       ((exports, module) => {
