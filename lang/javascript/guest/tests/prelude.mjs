@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const here = path.dirname(fileURLToPath(import.meta.url));
 const folder = path.join(here, "..");
 export const kNode = fs
-  .readdirSync(path.join(folder, "node"))
+  .readdirSync(path.join(folder, "node"), { recursive: true })
   .filter((name) => name.endsWith(".js"))
   .sort()
   .map((name) => `node/${name}`);
