@@ -245,11 +245,11 @@
     }
     const reported = new Set();
     function deprecate(call, message, code) {
-      let isTold = false;
+      let hasWarned = false;
       const made = function (...values) {
-        if (!isTold && !(code !== undefined && reported.has(code)))
+        if (!hasWarned && !(code !== undefined && reported.has(code)))
           globalThis.process.emitWarning(message, "DeprecationWarning", code);
-        isTold = true;
+        hasWarned = true;
         if (code !== undefined) reported.add(code);
         return new.target ? Reflect.construct(call, values, new.target) : Reflect.apply(call, this, values);
       };

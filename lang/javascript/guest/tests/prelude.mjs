@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const here = path.dirname(fileURLToPath(import.meta.url));
 const folder = path.join(here, "..");
 export const kNode = fs
-  .readdirSync(path.join(folder, "node"))
+  .readdirSync(path.join(folder, "node"), { recursive: true })
   .filter((name) => name.endsWith(".js"))
   .sort()
   .map((name) => `node/${name}`);
@@ -20,8 +20,15 @@ export const kFiles = [
   "rewrite.js",
   ...kNode,
   "hints.js",
+  "types.js",
+  "builtins.js",
+  "resolve.js",
   "modules.js",
   "zone.js",
+  "intl/options.js",
+  "intl/numbers.js",
+  "intl/dates.js",
+  "intl/texts.js",
   "intl.js",
   "process.js",
   "session.js",
