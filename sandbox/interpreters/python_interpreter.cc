@@ -7,7 +7,9 @@
 
 #include "base/json.h"
 #include "sandbox/interpreters/interpreters.h"
+#include "sandbox/interpreters/python_memory.h"
 #include "sandbox/interpreters/python_places.h"
+#include "sandbox/interpreters/python_stack.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -46,6 +48,7 @@ class PythonInterpreter final : public Interpreter {
       return fail(ErrorCode::kUnsupported, "Python could not be warmed: its first turn failed",
                   package.init.empty() ? "" : "Correct its init, which raised an error.");
     runtime_ = find_python_runtime(calls.memory());
+    widen_python_stack(calls.memory(), runtime_);
     return true;
   }
 

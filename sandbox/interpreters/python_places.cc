@@ -1,88 +1,23 @@
 #include "sandbox/interpreters/python_places.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/utf8.h"
+#include "sandbox/interpreters/python_memory.h"
 
 namespace membrane::sandbox {
 namespace {
 
-constexpr std::string_view kCookie = "xdebugpy";
-constexpr uint64_t kVersion = 0x030f;  // in 3.15; the order of the offsets differs between versions
 constexpr std::string_view kOwnFiles = "/usr/local/lib/membrane/", kFrozenFiles = "<frozen ";
 constexpr std::string_view kTurn = "turn";  // in membrane/_session.py
-constexpr size_t kMostFrames = 10'000, kMostPlaces = 64, kMostNameCharacters = 200;
+constexpr size_t kMostFrames = 10'000, kMostPlaces = 64;
 constexpr uint32_t kMostLineBytes = 4u << 20;  // bound on line tables, for all frames together
-
-// The index of the 64-bit word of an offset, counted from the cookie.
-enum Offset : uint32_t {
-  kOfVersion = 1,
-  kFirstInterpreter = 5,
-  kFirstThread = 9,
-  kCurrentFrame = 26,
-  kPreviousFrame = 40,
-  kExecutable = 41,
-  kInstruction = 42,
-  kOwner = 44,
-  kFileName = 48,
-  kQualifiedName = 50,
-  kLines = 51,
-  kFirstLine = 52,
-  kInstructions = 56,
-};
-
-class Reader {
- public:
-  Reader(std::span<const uint8_t> memory, uint32_t runtime) : memory_(memory), runtime_(runtime) {}
-
-  [[nodiscard]] uint8_t byte(uint64_t at) const { return at < memory_.size() ? memory_[at] : 0; }
-  [[nodiscard]] uint32_t word(uint64_t at) const { return read<uint32_t>(at); }
-  [[nodiscard]] uint64_t offset(Offset which) const { return read<uint64_t>(runtime_ + uint64_t{8} * which); }
-  [[nodiscard]] uint32_t field(uint32_t object, Offset which) const {
-    const uint64_t offset = this->offset(which);
-    return object == 0 || offset > memory_.size() ? 0 : word(object + offset);
-  }
-
-  // A str: its state encodes the width of its characters, which follow its header.
-  [[nodiscard]] std::string text(uint32_t object) const {
-    constexpr uint32_t kLength = 8, kState = 16, kAsciiHead = 20, kHead = 28;
-    if (object == 0) return {};
-    const uint32_t state = word(object + uint64_t{kState});
-    const uint32_t width = state >> 2 & 7;
-    const bool is_ascii = (state >> 6 & 1) != 0;
-    if (width != 1 && width != 2 && width != 4) return {};
-    const size_t count = std::min<size_t>(word(object + uint64_t{kLength}), kMostNameCharacters);
-    const uint64_t from = object + uint64_t{is_ascii ? kAsciiHead : kHead};
-    constexpr uint32_t kReplacement = 0xFFFD;
-    std::string out;
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t at = from + i * width;
-      const uint32_t point = width == 1 ? byte(at) : width == 2 ? read<uint16_t>(at) : word(at);
-      append_utf8(out, is_scalar_value(point) ? point : kReplacement);
-    }
-    return out;
-  }
-
- private:
-  template <typename T>
-  [[nodiscard]] T read(uint64_t at) const {
-    T value = 0;
-    if (at <= memory_.size() && sizeof value <= memory_.size() - at)
-      std::memcpy(&value, memory_.data() + at, sizeof value);
-    return value;
-  }
-
-  std::span<const uint8_t> memory_;
-  uint32_t runtime_;
-};
 
 // The line of an instruction, from the function's line table: an entry for each few instructions, whose first byte
 // alone has its highest bit set (Objects/locations.md of CPython). 0 where there is none.
-uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction, uint32_t& bytes_left) {
+uint32_t line_of(const PythonMemory& reader, uint32_t code, uint32_t instruction, uint32_t& bytes_left) {
   constexpr uint32_t kBytesLength = 8, kBytesHead = 16;
   const uint32_t table = reader.field(code, kLines);
   if (table == 0) return 0;
@@ -117,7 +52,7 @@ uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction, uint
 }
 
 // Nothing for a frame that is not a function's: one of the interpreter's own, between two calls from C.
-std::optional<ReportPlace> place_of(const Reader& reader, uint32_t frame, uint32_t& line_bytes_left) {
+std::optional<ReportPlace> place_of(const PythonMemory& reader, uint32_t frame, uint32_t& line_bytes_left) {
   constexpr uint8_t kOfTheInterpreter = 3;
   constexpr uint32_t kTagBits = 3, kInstructionBytes = 2;
   if (reader.byte(frame + reader.offset(kOwner)) >= kOfTheInterpreter) return std::nullopt;
@@ -135,22 +70,10 @@ std::optional<ReportPlace> place_of(const Reader& reader, uint32_t frame, uint32
 
 }  // namespace
 
-uint32_t find_python_runtime(std::span<const uint8_t> memory) {
-  const auto begin = memory.begin();
-  for (auto at = begin;; ++at) {
-    at = std::search(at, memory.end(), kCookie.begin(), kCookie.end());
-    if (at == memory.end()) return 0;
-    const auto runtime = static_cast<uint32_t>(at - begin);
-    const Reader reader(memory, runtime);
-    if (reader.offset(kOfVersion) >> 16 == kVersion && reader.field(runtime, kFirstInterpreter) != 0)
-      return runtime;
-  }
-}
-
 std::vector<ReportPlace> python_places(std::span<const uint8_t> memory, uint32_t runtime) {
   std::vector<ReportPlace> places;
   if (runtime == 0) return places;
-  const Reader reader(memory, runtime);
+  const PythonMemory reader(memory, runtime);
   const uint32_t interpreter = reader.field(runtime, kFirstInterpreter);
   uint32_t frame = reader.field(reader.field(interpreter, kFirstThread), kCurrentFrame);
   uint32_t line_bytes_left = kMostLineBytes;

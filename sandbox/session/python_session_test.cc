@@ -536,12 +536,30 @@ TEST_F(Python, FilesThatItMakesHaveTheRealTimeWhereItIsGranted) {
   EXPECT_EQ(exec(kCode).result.substr(0, 9), "946684800") << "without the grant the clock is the virtual one";
 }
 
+std::string branches(int count) {
+  std::string code;
+  for (int i = 1; i <= count; ++i) code += "elif x == " + std::to_string(i) + ": pass\n";
+  return code;
+}
+
 // CPython frees a nested dictionary by nested calls.
 constexpr const char* kDeep = "x = {}\nfor _ in range(100_000): x = {'k': x}\ndel x\n'freed'";
 
 TEST_F(Python, AStructureThatIsNestedDeepIsFreed) {
   EXPECT_EQ(exec(kDeep).result, "'freed'");
   EXPECT_EQ(exec("x = []\nfor _ in range(100_000): x = [x]\ndel x\n'freed'").result, "'freed'");
+}
+
+// As deep as on a machine with Linux's usual stack, where the limit of calls ends them.
+TEST_F(Python, FunctionsInCCallThemselvesAsDeepAsOnAMachine) {
+  EXPECT_EQ(exec("import functools\n@functools.lru_cache(None)\n"
+                 "def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(300) % 1000")
+                .result,
+            "600");
+  EXPECT_EQ(exec("x = 500\nif x == 0: pass\n" + branches(300) + "'chosen'").result, "'chosen'");
+  EXPECT_EQ(exec("eval('+'.join(['1'] * 2000))").result, "2000");
+  const Report endless = exec("class Own:\n  def __repr__(self): return repr(self)\nrepr(Own())");
+  EXPECT_EQ(endless.errors.at(0).code, "RecursionError") << render_text(endless, false);
 }
 
 TEST_F(Python, StackLimitsApplyWhereTheyAreSet) {
