@@ -26,6 +26,8 @@ constexpr uint64_t kMaxJournalBytes = 1u << 30;
 // The limit for a program, unless a policy or --module says otherwise: more than the library's default, since
 // the user names the program.
 constexpr uint64_t kUsualProgramBytes = 256u << 20;
+// A tool's output goes into a file or a pipe, as that of a Linux command does, which has the same limit.
+constexpr uint64_t kUsualWasiOutputBytes = 64u << 20;
 constexpr uint64_t kMaxSnapshotBytes = 16ull << 30;
 
 Result<sandbox::Program> program_of(const RunCommandOptions& options) {
@@ -45,6 +47,11 @@ Result<sandbox::Program> program_of(const RunCommandOptions& options) {
   program.arguments = options.arguments;
   MEMBRANE_ASSIGN(program.environment, environment_of(options.environment));
   return program;
+}
+
+// Whether the program, or the one in the snapshot, was built for WASI: it then does the work of a whole tool.
+bool is_of_wasi(std::string_view program) {
+  return program.contains("wasi_snapshot_preview1") || program.contains("wasi_unstable");
 }
 
 // The model for ai.*, if the policy grants it and the environment names one.
@@ -174,7 +181,10 @@ Status ProgramRun::read_program() {
 }
 
 Status ProgramRun::read_policy() {
-  policy::Limits usual = is_of_engine() ? policy::Limits() : policy::language_limits();
+  const bool is_wasi =
+      is_of_engine() && is_of_wasi(options_.is_thaw ? source_.snapshot : source_.program.source);
+  policy::Limits usual = is_wasi || !is_of_engine() ? policy::language_limits() : policy::Limits();
+  if (is_wasi) usual.output_bytes = kUsualWasiOutputBytes;
   usual.module_bytes = kUsualProgramBytes;
   MEMBRANE_ASSIGN(run_options_.policy, options_.policy.policy(usual));
   return {};

@@ -108,6 +108,17 @@ class Wasi(WasiTest):
         self.assertLessEqual(len(short.stdout), 1000)
         self.assertIn(b"out_of_output", short.stderr)
 
+    def test_a_tool_has_the_limits_of_a_tool(self):
+        data = b"x" * 3_000_000
+        self.assertEqual(self.run_bytes(self.file("copy.wat", COPY), "-q", stdin=data).stdout, data)
+        counts = program('(local $i i32) (loop $next (local.set $i (i32.add (local.get $i) (i32.const 1)))'
+                         '(br_if $next (i32.lt_u (local.get $i) (i32.const 300000000))))', library=False)
+        report = self.report(self.file("counts.wat", counts))
+        self.assertGreater(report["fuel_used"], 1_000_000_000)
+        self.assertEqual(report["outcome"], "ok")
+        self.membrane("run", "counts.wat", "--freeze-after", "1e6", "--snapshot", "counts.snap", code=4)
+        self.assertIn("outcome: ok", self.membrane("thaw", "counts.snap").stderr)
+
     def test_the_terminal_gets_no_escapes(self):
         text = program("(call $put (i32.const 1) (i32.const 16) (i32.const 5)) (call $put (i32.const 2) (i32.const 16) (i32.const 5))",
                        more=r'(data (i32.const 16) "\1b[2J\n")')
