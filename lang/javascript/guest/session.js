@@ -207,6 +207,26 @@
   Math.random = () => (randomWord() * 0x200000 + (randomWord() >>> 11)) / 0x20000000000000;
   const hexBytes = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 
+  // --- weak references: a target stays until the jobs are done, though the engine frees what nothing else refers to at once ---
+
+  const inUse = new Set();
+  const { WeakRef } = globalThis, { deref } = WeakRef.prototype;
+  const inUseNow = (target) => {
+    if (target !== undefined) inUse.add(target);
+    return target;
+  };
+  const OfProgram = new Proxy(WeakRef, {
+    construct(bare, values, of) {
+      const made = Reflect.construct(bare, values, of);
+      inUseNow(values[0]);
+      return made;
+    },
+  });
+  const ofPrototype = { deref() { return inUseNow(Reflect.apply(deref, this, [])); }, constructor: OfProgram };
+  for (const [name, value] of Object.entries(ofPrototype))
+    Object.defineProperty(WeakRef.prototype, name, { __proto__: null, value, writable: true, configurable: true, enumerable: false });
+  hide("WeakRef", OfProgram);
+
   // --- displays ---
 
   let displays = [];
@@ -418,6 +438,7 @@
     begin() {
       const request = ask({ session: "next" });
       turn = new Turn(request);
+      inUse.clear();
       shared.context = undefined;  // a turn that was stopped has left its own
       shared.filesChanged();  // changes by others between two turns
       displays = [];
@@ -479,6 +500,10 @@
     step() {
       if (turn === null) return 0;
       runTicks();
+      if (inUse.size) {
+        inUse.clear();
+        return 1;  // callbacks of a FinalizationRegistry may have become jobs
+      }
       if (turn.result.outcome === "ok" && turn.lost.size) tellOfLost();
       if (!turn.isOver) {
         if (timers.length) {

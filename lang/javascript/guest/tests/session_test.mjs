@@ -190,6 +190,22 @@ for (const [name, Engine] of Object.entries(engines)) {
     assert.equal(await s.value("({a, c})"), "{ a: 1, c: 2 }");
   });
 
+  only("the target of a WeakRef stays until the jobs are done", async () => {
+    const s = session(Engine);
+    assert.equal(await s.value("new WeakRef({ a: 1 }).deref()"), "{ a: 1 }");
+    assert.equal(await s.value("const r = new WeakRef({ a: 2 }); await null; await (async () => {})()\nr.deref().a"), "2");
+    assert.equal(await s.value("[WeakRef.name, WeakRef.length, r instanceof WeakRef, r.constructor === WeakRef, Object.keys(WeakRef.prototype).length, `${r}`]"),
+                 "[ 'WeakRef', 1, true, true, 0, '[object WeakRef]' ]");
+    assert.equal(await s.value("class Mine extends WeakRef { get a() { return this.deref().a } }\nconst m = new Mine({ a: 3 }); [m.a, m instanceof Mine, `${WeakRef}`.includes('native')]"),
+                 "[ 3, true, true ]");
+    for (const code of ["WeakRef({})", "new WeakRef(1)", "WeakRef.prototype.deref.call({})", "new r.deref()"])
+      assert.equal((await s.run(code)).error.type, "TypeError", code);
+    if (Engine !== QuickJsEngine) return;
+    assert.equal(await s.value("r.deref()"), null);
+    assert.equal(await s.value("const gone = [], f = new FinalizationRegistry((name) => gone.push(name)); f.register(new WeakRef({ b: 1 }).deref(), 'b')\n" +
+                               "const before = gone.length; await new Promise((done) => setTimeout(done, 1)); [before, gone]"), "[ 0, [ 'b' ] ]");
+  });
+
   const kOwnUnderscores = ["const _ = [1, 2]", "let _ = [1, 2]", "var _ = [1, 2]", "const [a, _] = [0, [1, 2]]", "const {_} = {_: [1, 2]}",
                           "_ = [1, 2]", "globalThis._ = [1, 2]"];
   only("a program's own _ hides the last value", async () => {
