@@ -1,4 +1,4 @@
-// node:path for POSIX. win32 is the same: there is no Windows here.
+// node:path for POSIX, which is that of programs here.
 globalThis.__membrane.factories.set("path", (exports, module, load) => {
   "use strict";
   const { checkString } = load("internal/check");
@@ -110,7 +110,8 @@ globalThis.__membrane.factories.set("path", (exports, module, load) => {
     },
     matchesGlob: (path, pattern) => load("internal/glob").matcher(pattern)(path),
   };
-  path.posix = path.win32 = path;
+  const win32 = load("internal/path_win32");
+  for (const each of [path, win32]) Object.assign(each, { posix: path, win32 });
   module.exports = path;
 });
 globalThis.__membrane.factories.set("path/posix", (exports, module, load) => {

@@ -146,6 +146,34 @@ test("path", () => {
   );
 });
 
+test("path for Windows", () => {
+  const { win32 } = ours("path");
+  assert.equal(win32, ours("path/win32"));
+  assert.equal(win32.posix, ours("path"));
+  assert.deepEqual([win32.sep, win32.delimiter, win32.win32 === win32], ["\\", ";", true]);
+  const starts = ["", "/", "\\", "C:", "c:\\", "D:/", "\\\\server\\share", "//server/share/", "\\\\server", "\\\\.\\dev\\", "\\\\?\\C:\\", "///"];
+  const ends = ["", ".", "..", "x", "x\\", "x\\y.z", "x/y/", "..\\x", "x\\..\\..", ".a", "a.", "x\\..", "..x", "x//y", "É.b\\c", "x:y", "x\\..\\C:\\y", "a:"];
+  const paths = starts.flatMap((start) => ends.map((end) => `${start}${end}`));
+  const hasDevice = (path) => /^(?:[a-z]:|\\\\)/i.test(nodePath.win32.resolve(path)); // without one, Node's relative() cuts parts of names off
+  const both = (name, ...given) =>
+    same(
+      () => win32[name](...given),
+      () => nodePath.win32[name](...given),
+      `${name} ${given}`,
+    );
+  for (const a of paths) {
+    for (const name of ["normalize", "dirname", "basename", "extname", "isAbsolute", "parse", "resolve", "toNamespacedPath"]) both(name, a);
+    both("format", nodePath.win32.parse(a));
+    for (const ending of [".z", "z", "y.z", "x"]) if (!/[\\/]$/.test(a)) both("basename", a, ending);
+    for (const b of paths) {
+      both("join", a, b);
+      both("resolve", a, b);
+      if (hasDevice(a) && hasDevice(b)) both("relative", a, b);
+    }
+  }
+  for (const wrong of [5, null, undefined, {}]) for (const name of ["join", "dirname", "normalize", "relative", "parse"]) both(name, wrong);
+});
+
 const kTexts = [
   "",
   "a",
