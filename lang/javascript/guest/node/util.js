@@ -75,15 +75,6 @@
     magenta: [35, 39],
     cyan: [36, 39],
     white: [37, 39],
-    gray: [90, 39],
-    grey: [90, 39],
-    redBright: [91, 39],
-    greenBright: [92, 39],
-    yellowBright: [93, 39],
-    blueBright: [94, 39],
-    magentaBright: [95, 39],
-    cyanBright: [96, 39],
-    whiteBright: [97, 39],
     bgBlack: [40, 49],
     bgRed: [41, 49],
     bgGreen: [42, 49],
@@ -92,6 +83,39 @@
     bgMagenta: [45, 49],
     bgCyan: [46, 49],
     bgWhite: [47, 49],
+    framed: [51, 54],
+    overlined: [53, 55],
+    gray: [90, 39],
+    redBright: [91, 39],
+    greenBright: [92, 39],
+    yellowBright: [93, 39],
+    blueBright: [94, 39],
+    magentaBright: [95, 39],
+    cyanBright: [96, 39],
+    whiteBright: [97, 39],
+    bgGray: [100, 49],
+    bgRedBright: [101, 49],
+    bgGreenBright: [102, 49],
+    bgYellowBright: [103, 49],
+    bgBlueBright: [104, 49],
+    bgMagentaBright: [105, 49],
+    bgCyanBright: [106, 49],
+    bgWhiteBright: [107, 49],
+  };
+  const kOtherNames = {
+    __proto__: null,
+    grey: "gray",
+    blackBright: "gray",
+    bgGrey: "bgGray",
+    bgBlackBright: "bgGray",
+    faint: "dim",
+    crossedout: "strikethrough",
+    crossedOut: "strikethrough",
+    strikeThrough: "strikethrough",
+    conceal: "hidden",
+    swapcolors: "inverse",
+    swapColors: "inverse",
+    doubleUnderline: "doubleunderline",
   };
 
   // --- parseArgs ---
@@ -203,7 +227,7 @@
   }
 
   shared.factories.set("util", (exports, module, load) => {
-    const { checkFunction, wrongType, wrongValue } = load("internal/check");
+    const { checkFunction, checkString, wrongType, wrongValue } = load("internal/check");
 
     function promisify(original) {
       checkFunction(original, "original");
@@ -264,10 +288,24 @@
       Object.defineProperty(Class, "super_", { value: Above, writable: true, configurable: true });
       Object.setPrototypeOf(Class.prototype, Above.prototype);
     }
-    function styleText(format, text, { validateStream = true } = {}) {
-      void validateStream;
+    const isStream = (value) =>
+      value instanceof globals.ReadableStream ||
+      value instanceof globals.WritableStream ||
+      Boolean(value?._readableState ?? value?._writableState) ||
+      (typeof value?.on === "function" && (typeof value.write === "function" || typeof value.pipe === "function"));
+    function hasColours(stream) {
+      const forced = globalThis.process.env.FORCE_COLOR;
+      if (forced !== undefined) return ["", "true", "1", "2", "3"].includes(forced);
+      return Boolean(stream.isTTY) && (typeof stream.getColorDepth !== "function" || stream.getColorDepth() > 2);
+    }
+    function styleText(format, text, { validateStream = true, stream = globalThis.process.stdout } = {}) {
+      checkString(text, "text");
+      if (typeof validateStream !== "boolean") wrongType("options.validateStream", "of type boolean", validateStream);
+      if (validateStream && !isStream(stream))
+        wrongType("stream", "an instance of ReadableStream, WritableStream, or Stream", stream);
       let [head, tail] = ["", ""];
-      for (const name of [format].flat()) {
+      for (const given of [format].flat()) {
+        const name = kOtherNames[given] ?? given;
         if (!Object.hasOwn(kStyles, name))
           wrongValue(
             "format",
@@ -279,7 +317,7 @@
         head += `\u001b[${kStyles[name][0]}m`;
         tail = `\u001b[${kStyles[name][1]}m${tail}`;
       }
-      return `${head}${text}${tail}`;
+      return validateStream && !hasColours(stream) ? text : `${head}${text}${tail}`;
     }
     const debuglog = () => Object.assign(() => {}, { enabled: false });
 

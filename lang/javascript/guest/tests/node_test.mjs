@@ -629,7 +629,20 @@ test("util", () => {
         }),
         String(args),
       );
-  assert.equal(util.styleText("red", "x"), "\u001b[31mx\u001b[39m");
+  assert.equal(util.styleText(["red", "bold"], "x", { validateStream: false }), "\u001b[31m\u001b[1mx\u001b[22m\u001b[39m");
+  assert.equal(util.styleText(["red", "bold"], "x", { stream: { isTTY: false, write() {}, on() {} } }), "x");
+  const terminal = { isTTY: true, write() {}, on() {} };
+  for (const name of Object.getOwnPropertyNames(nodeUtil.inspect.colors))
+    assert.equal(util.styleText(name, "x", { stream: terminal }), nodeUtil.styleText(name, "x", { stream: terminal }), name);
+  const kStreams = [{ validateStream: false }, { stream: terminal }, { stream: { ...terminal, getColorDepth: () => 1 } }, { stream: {} }, { stream: null },
+                    { validateStream: 1 }, { stream: new nodeStream.PassThrough() }, { stream: 5, validateStream: false }];
+  for (const options of kStreams)
+    for (const given of [["red", "x"], ["red", 5], ["rd", "x"]])
+      same(
+        () => util.styleText(...given, options),
+        () => nodeUtil.styleText(...given, options),
+        `styleText ${given} ${nodeUtil.inspect(options)}`,
+      );
   assert.equal(util.stripVTControlCharacters("\u001b[31mx\u001b[39m"), "x");
   for (const name of [
     "isDate",
