@@ -303,10 +303,35 @@
     return { method, url, ...(headers && { headers: parseJson(headers) }), ...(body && { body_base64: body.base64 }) };
   }
 
+  // The response to a data: URL, which has its body in itself.
+  function responseOfData(url) {
+    const comma = url.indexOf(","), fail = (why) => { throw new TypeError(`fetch failed: the data: URL ${why}`); };
+    if (comma < 0) fail("has no comma, which its data follows");
+    const [, kind, isBase64] = /^(.*?)( *; *base64)?$/is.exec(url.slice(5, comma).trim());
+    const text = url.slice(comma + 1).replace(/%([0-9a-f]{2})/gi, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
+    let body;
+    try {
+      body = isBase64 ? ofBase64(text) : Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    } catch {
+      fail("is not base64 after its comma");
+    }
+    const response = new Response(body, { statusText: "OK", headers: { "content-type": mediaType(kind) } });
+    response._set({ status: 200, url, type: "basic", redirected: false });
+    return response;
+  }
+  function mediaType(text) {
+    const [type, ...parameters] = (text.startsWith(";") ? `text/plain${text}` : text).split(";").map((part) => part.trim());
+    const names = type.toLowerCase().split("/");
+    if (names.length !== 2 || !names.every(isToken)) return "text/plain;charset=US-ASCII";
+    const kept = parameters.map((each) => /^([^=]+)=(.+)$/.exec(each)).filter((found) => found && isToken(found[1]));
+    return [names.join("/"), ...kept.map(([, name, value]) => `${name.toLowerCase()}=${value}`)].join(";");
+  }
+
   async function fetch(input, init) {
     const place = new Error();
     const request = new Request(input, init);
     request.signal.throwIfAborted();
+    if (request.url.startsWith("data:")) return responseOfData(request.url.split("#")[0]);
     // Available content is not awaited: so requests that are made together stay together.
     const content = request._content === null ? null : request._bytes ?? await request._whole();
     const headers = Object.fromEntries([...request.headers].filter(([name]) => !kOfTheConnection.includes(name)));

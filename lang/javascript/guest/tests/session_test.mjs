@@ -446,6 +446,29 @@ console.time("t"); console.timeEnd("t"); console.log()`);
     assert.equal((await s.run("await fetch('http://h/', {signal: AbortSignal.abort()})")).error.type, "AbortError");
   });
 
+  only("fetch reads data: URLs, without a request", async () => {
+    const s = session(Engine);
+    for (const [url, type, text] of [
+      ["data:text/plain,hi", "text/plain", "hi"],
+      ["data:,a%20b%25", "text/plain;charset=US-ASCII", "a b%"],
+      ["DATA:;base64,aGk", "text/plain;charset=US-ASCII", "hi"],
+      ["data:text/HTML;charset=UTF-8 ;base64, aG k=", "text/html;charset=UTF-8", "hi"],
+      ["data:TEXT/Plain; Charset=X;q=1,x#f", "text/plain;charset=X;q=1", "x"],
+      ["data:bad,x", "text/plain;charset=US-ASCII", "x"],
+      ["data:;charset=utf-8,%C3%A9é?q=1", "text/plain;charset=utf-8", "éé?q=1"],
+      ["data:image/png;base64,aGk%3D", "image/png", "hi"],
+      ["data:text/plain;base64;x=1,aGk", "text/plain;x=1", "aGk"],
+    ])
+      assert.equal(await s.value(`const r = await fetch(${JSON.stringify(url)}), text = await r.text();\nJSON.stringify([r.status, r.ok, r.type, r.headers.get("content-type"), text])`),
+                   `'${JSON.stringify([200, true, "basic", type, text])}'`, url);
+    assert.equal(await s.value("const b = await (await fetch(new Request('data:,%ff#x'))).bytes();\nb"), "Uint8Array(1) [ 255 ]");
+    for (const wrong of ["data:x", "data:;base64,%%%"]) {
+      const { error } = await s.run(`await fetch("${wrong}")`);
+      assert.match(`${error.type}: ${error.message}`, /^TypeError: fetch failed: the data: URL/, wrong);
+    }
+    assert.deepEqual(s.host.calls.filter(([call]) => call.startsWith("http")), []);
+  });
+
   only("requests that are made before the program waits are made at once", async () => {
     const s = session(Engine);
     s.host.answers["http.get_many"] = (text) => JSON.stringify(JSON.parse(text).map(({ method, url, headers, body_base64 }) =>
