@@ -1,5 +1,5 @@
-// Intl for en-US and the session's time zone (zone.js), which is UTC where nobody says otherwise. Other languages and time
-// zones are refused by name: printing their numbers as American ones would be wrong. The parts are in intl/.
+// Intl for en-US, UTC, fixed offsets and the session's time zone (zone.js), which is UTC where nobody says otherwise. Other languages
+// and time zones are refused by name: printing their numbers as American ones would be wrong. The parts are in intl/.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;

@@ -1,4 +1,4 @@
-// Intl.DateTimeFormat for en-US, in the session's time zone (zone.js) or UTC.
+// Intl.DateTimeFormat for en-US, in the session's time zone (zone.js), UTC or a fixed offset.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -32,21 +32,34 @@
     medium: { hour: "numeric", minute: "2-digit", second: "2-digit" },
     short: { hour: "numeric", minute: "2-digit" },
   };
+  const kEras = { narrow: ["B", "A"], short: ["BC", "AD"], long: ["Before Christ", "Anno Domini"] };
   const kDateFields = ["weekday", "year", "month", "day"],
     kTimeFields = ["hour", "minute", "second", "fractionalSecondDigits", "dayPeriod"];
+
+  // Its name, and its offset where it has one that never changes.
+  function zoneOf(zone) {
+    const ours = shared.zone.name;
+    if (zone === undefined || zone.toLowerCase() === ours.toLowerCase()) return { timeZone: ours };
+    if (/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone)) return { timeZone: "UTC" };
+    const [, mark, hours] = /^Etc\/GMT([-+])(1?\d)$/i.exec(zone) ?? []; // positive to the west
+    if (hours !== undefined && hours <= (mark === "-" ? 14 : 12))
+      return { timeZone: `Etc/GMT${mark}${hours}`, offset: (mark === "-" ? 1 : -1) * hours * 3_600_000 };
+    const [, sign, hour, minute = "00"] = /^([-+])([01]\d|2[0-3])(?::?([0-5]\d))?$/.exec(zone) ?? [];
+    if (hour !== undefined)
+      return { timeZone: `${sign}${hour}:${minute}`, offset: (sign === "-" ? -1 : 1) * (60 * hour + 1 * minute) * 60_000 };
+    const message =
+      `The time zone ${zone} is not available: the clock is in ${ours}. ` +
+      'Leave timeZone out, or give an offset that never changes, as "-05:00"';
+    // Libraries ask in this way whether a zone exists, and then go on without a word: luxon has null for such a date.
+    if (/^(?!Etc\/)[a-z]+(?:\/[\w+-]+)+$/i.test(zone)) globalThis.process?.emitWarning?.(message);
+    throw new RangeError(message);
+  }
 
   class DateTimeFormat {
     #o;
     constructor(locales, given = {}, defaults = "date") {
       const options = Object(given ?? {});
-      const ours = shared.zone.name;
-      const zone = options.timeZone === undefined ? ours : `${options.timeZone}`;
-      const isOurs = zone.toLowerCase() === ours.toLowerCase();
-      if (!isOurs && !/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone))
-        throw new RangeError(
-          `The time zone ${zone} is not available: the clock is in ${ours}. Leave timeZone out, and add the offset to the date`,
-        );
-      const o = { locale: checkLocale(locales), timeZone: isOurs ? ours : "UTC" };
+      const o = { locale: checkLocale(locales), ...zoneOf(options.timeZone === undefined ? undefined : `${options.timeZone}`) };
       if (
         (defaults === "onlyDate" && options.timeStyle !== undefined) ||
         (defaults === "onlyTime" && options.dateStyle !== undefined)
@@ -66,6 +79,7 @@
         o.isStyled = true;
       } else {
         for (const [field, values] of [
+          ["era", ["narrow", "short", "long"]],
           ["weekday", ["narrow", "short", "long"]],
           ["year", ["2-digit", "numeric"]],
           ["month", ["2-digit", "numeric", "narrow", "short", "long"]],
@@ -78,7 +92,6 @@
           const value = oneOf(options, field, values);
           if (value !== undefined) o[field] = value;
         }
-        if (options.era !== undefined) throw new RangeError("eras are not there: leave the option era out");
         if (options.fractionalSecondDigits !== undefined) o.fraction = whole(options, "fractionalSecondDigits", 1, 3);
         const hasDate = kDateFields.some((field) => o[field] !== undefined),
           hasTime = ["hour", "minute", "second", "fraction"].some((field) => o[field] !== undefined);
@@ -87,6 +100,8 @@
           Object.assign(o, { year: "numeric", month: "numeric", day: "numeric" });
         if (defaults === "onlyTime" ? !hasTime : defaults === "all" && isBare)
           Object.assign(o, { hour: "numeric", minute: "2-digit", second: "2-digit" });
+        if (o.era !== undefined && o.year === undefined)
+          throw new RangeError("an era is shown beside a year: add the option year, or leave era out");
       }
       o.cycle = options.hour12 === undefined ? (options.hourCycle ?? "h12") : options.hour12 ? "h12" : "h24";
       this.#o = o;
@@ -96,7 +111,7 @@
       return NumberFormat.supportedLocalesOf(locales);
     }
     resolvedOptions() {
-      const { locale, timeZone, cycle, isStyled, fraction, ...fields } = this.#o;
+      const { locale, timeZone, offset, cycle, isStyled, fraction, ...fields } = this.#o;
       return {
         locale,
         calendar: "gregory",
@@ -119,9 +134,10 @@
       const moment = given === undefined ? new Date() : new Date(given);
       if (Number.isNaN(moment.getTime())) throw new RangeError("Invalid time value");
       const isUtc = this.#o.timeZone === "UTC";
-      const there = isUtc ? undefined : shared.zone.at(moment.getTime());
+      const { offset } = this.#o;
+      const there = isUtc ? undefined : offset === undefined ? shared.zone.at(moment.getTime()) : { name: "", offset };
       const date = isUtc ? moment : new Date(moment.getTime() + there.offset); // whose UTC fields are the local ones
-      const day = this.#date(date),
+      const day = this.#withEra(this.#date(date), date.getUTCFullYear()),
         time = this.#time(date);
       const isLong = this.#o.month === "long";
       const isBare =
@@ -145,12 +161,19 @@
         });
       return parts;
     }
+    #withEra(parts, year) {
+      const { era } = this.#o;
+      if (era === undefined) return parts;
+      const name = kEras[era][year > 0 ? 1 : 0];
+      return parts.flatMap((part) => (part.type === "year" ? [part, literal(" "), { type: "era", value: name }] : [part]));
+    }
     #date(date) {
       const { weekday, year, month, day } = this.#o;
       const number = (value, width) => (width === "2-digit" ? String(value % 100).padStart(2, "0") : String(value));
+      const full = date.getUTCFullYear();
       const part = {
         weekday: weekday && { type: "weekday", value: named(kDays[date.getUTCDay()], weekday) },
-        year: year && { type: "year", value: number(date.getUTCFullYear(), year) },
+        year: year && { type: "year", value: number(this.#o.era !== undefined && full <= 0 ? 1 - full : full, year) },
         month: month && {
           type: "month",
           value: /digit|numeric/.test(month)

@@ -1311,6 +1311,11 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
     { month: "long", day: "numeric", hour: "numeric", minute: "2-digit" },
     { year: "2-digit", month: "numeric", day: "numeric" },
     { month: "narrow" },
+    { era: "short", year: "numeric", month: "numeric", day: "numeric" },
+    { era: "narrow", year: "numeric" },
+    { era: "long", year: "numeric", month: "long", day: "numeric" },
+    { timeZone: "Etc/GMT-5", timeZoneName: "short" },
+    { timeZone: "etc/gmt+12", timeZoneName: "longOffset", hour: "numeric", minute: "numeric" },
   ];
   for (const time of [
     0,
@@ -1383,6 +1388,17 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
   ];
   for (const call of calls)
     assert.equal(new Function("Intl", `return ${call}`)(shared.globals.Intl), inNode(call), call);
+  const early = new Date(Date.UTC(-5, 1, 1)); // parts as luxon finds an offset by
+  const luxons = { hour12: false, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", era: "short" };
+  for (const timeZone of ["UTC", "Etc/GMT+3"])
+    assert.equal(early.toLocaleString("en-US", { ...luxons, timeZone }), inNode(`new Date(${+early}).toLocaleString("en-US", ${JSON.stringify({ ...luxons, timeZone })})`));
+  const inZone = (timeZone) => {
+    const format = new shared.globals.Intl.DateTimeFormat("en-US", { timeZone, timeStyle: "long" });
+    return [format.resolvedOptions().timeZone, format.format(new Date(0))];
+  };
+  assert.deepEqual(inZone("-0830"), ["-08:30", "3:30:00 PM GMT-8:30"]);
+  assert.deepEqual(inZone("+05"), ["+05:00", "5:00:00 AM GMT+5"]);
+  for (const wrong of ["Etc/GMT-15", "Etc/GMT+13", "+24:00", "+5", "GMT+5", ""]) assert.throws(() => inZone(wrong), /^RangeError: The time zone /, wrong);
   assert.throws(() => (5).toLocaleString("de-DE"), /The locale de-DE is not available: .* Use "en-US"/);
   assert.throws(
     () => new Date(0).toLocaleString("en-US", { timeZone: "Europe/Berlin" }),
