@@ -74,11 +74,31 @@
     checkLocale(locales);
     return compare(`${this}`, `${other}`, options);
   });
-  const { toLowerCase, toUpperCase } = String.prototype;
+  const { replace, toLowerCase, toUpperCase } = String.prototype;
+  // The case of letters is the same in all languages but these.
+  function languageOf(locales) {
+    if (locales === null) throw new TypeError("null is no locale");
+    const [locale] = typeof locales === "string" ? [locales] : Array.from(locales ?? []);
+    if (locale === undefined) return "";
+    const [, language] = /^([a-z]{2,3}|[a-z]{5,8})(?:-[a-z\d]{1,8})*$/i.exec(`${locale}`) ?? [];
+    if (language === undefined) throw new RangeError(`Incorrect locale information provided: ${locale}`);
+    return { tur: "tr", aze: "az", lit: "lt", ell: "el" }[language.toLowerCase()] ?? language.toLowerCase();
+  }
+  const isTurkic = (language) => language === "tr" || language === "az";
+  function refuseCase(language, method) {
+    throw new RangeError(`The case of letters in the language ${language} is not available: use ${method}(), which has that of most languages`);
+  }
   put(String.prototype, "toLocaleLowerCase", function toLocaleLowerCase() {
-    return toLowerCase.call(this);
+    const language = languageOf(arguments[0]);
+    if (language === "lt") refuseCase(language, "toLowerCase");
+    if (!isTurkic(language)) return toLowerCase.call(this);
+    // A dot above that follows is part of the letter, also after marks below it.
+    const dotted = replace.call(this, /I([\u0316-\u0319\u031c-\u0320\u0323-\u0326\u0329-\u0333]*)\u0307/g, "i$1");
+    return toLowerCase.call(dotted.replace(/İ/g, "i").replace(/I/g, "ı"));
   });
   put(String.prototype, "toLocaleUpperCase", function toLocaleUpperCase() {
-    return toUpperCase.call(this);
+    const language = languageOf(arguments[0]);
+    if (language === "lt" || language === "el") refuseCase(language, "toUpperCase");
+    return toUpperCase.call(isTurkic(language) ? replace.call(this, /i/g, "İ") : this);
   });
 })();

@@ -1399,6 +1399,17 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
   assert.deepEqual(inZone("-0830"), ["-08:30", "3:30:00 PM GMT-8:30"]);
   assert.deepEqual(inZone("+05"), ["+05:00", "5:00:00 AM GMT+5"]);
   for (const wrong of ["Etc/GMT-15", "Etc/GMT+13", "+24:00", "+5", "GMT+5", ""]) assert.throws(() => inZone(wrong), /^RangeError: The time zone /, wrong);
+  const kCased = ["Iİı̇I\u0307I\u0323\u0307iIx", "ISPARTA", "istanbul", "ΆΣ", ""];
+  for (const locale of ["'tr'", "'az-Latn'", "'TUR'", "'de'", "['tr', 'de']", "['de', 'tr']", "[]", "undefined", "5"])
+    for (const text of kCased)
+      for (const method of ["toLocaleLowerCase", "toLocaleUpperCase"]) {
+        const call = `${JSON.stringify(text)}.${method}(${locale})`;
+        assert.equal(vm.runInThisContext(call), inNode(call), call);
+      }
+  for (const [locale, kind] of [["'x'", RangeError], ["'tr_TR'", RangeError], ["''", RangeError], ["null", TypeError], ["'lt'", RangeError], ["'el'", RangeError]])
+    assert.throws(() => vm.runInThisContext(`"I".toLocaleUpperCase(${locale})`), kind, locale);
+  assert.throws(() => "I".toLocaleLowerCase("lt"), /^RangeError: The case of letters in the language lt is not available/);
+  assert.equal("Ί".toLocaleLowerCase("el"), "ί");
   assert.throws(() => (5).toLocaleString("de-DE"), /The locale de-DE is not available: .* Use "en-US"/);
   assert.throws(
     () => new Date(0).toLocaleString("en-US", { timeZone: "Europe/Berlin" }),
