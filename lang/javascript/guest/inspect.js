@@ -119,6 +119,11 @@ globalThis.__membrane = ((globalThis) => {
   const capture = Error.captureStackTrace;
   const isPlaces = (stack) => typeof stack === "string" && /^(?:\s*at [^\n]*\n?)*$/.test(stack);
   const givenStack = (error) => engineStack?.get && !Object.hasOwn(error, "stack") ? engineStack.get.call(error) : error.stack;
+  // Whether it was thrown by the program's own code, and not by a function of the engine or of ours that the program called.
+  const isOfProgram = (error) => {
+    const [, place] = /^\s*at ([^\n]*)/m.exec(`${givenStack(error)}`) ?? [];
+    return place !== undefined && !/\(?(?:membrane:|native\b)/.test(place);
+  };
   function wholeStack(error, stack) {
     try {
       return isPlaces(stack) ? stackOf(error) : stack;
@@ -566,5 +571,5 @@ globalThis.__membrane = ((globalThis) => {
   }
 
   const kinds = { isBuffer, isDate, isMap, isSet };
-  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, ofPromise, sourceOf, sourcesOf, stackOf, table };
+  return { factories: new Map(), format, formatWithOptions, inspect, isOfProgram, keepSource, kinds, ofPromise, sourceOf, sourcesOf, stackOf, table };
 })(globalThis);

@@ -399,6 +399,14 @@
     }
   }
 
+  // What the engine's "not a function" leaves out. A place in a cell is one of its rewritten text.
+  function namedCall(error, code, place) {
+    if (error.message !== "not a function" || typeof code !== "string" || !shared.isOfProgram(error)) return undefined;
+    const isCell = /^<.*>$/.test(place[1]), ran = isCell ? rewrite(code, false) : code;
+    const before = ran.split("\n").slice(0, place[2] - 1);
+    return shared.notAFunction(ran, before.join("\n").length + (before.length ? 1 : 0) + Number(place[3] ?? 1) - 1, isCell);
+  }
+
   // The line of the error, if it is in a cell, followed by the stack.
   function errorOf(error) {
     let type = "Error", message = "", text = "";
@@ -406,11 +414,10 @@
       if (error instanceof Error) {
         type = `${error.name}`;
         text = inspect(error);
-        const place = /(?:\(|at )([^()\n]+?):(\d+)(?::\d+)?\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n"));
+        const place = /(?:\(|at )([^()\n]+?):(\d+)(?::(\d+))?\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n"));
         const code = place && sourceOf(place[1]), line = code?.split("\n")[place[2] - 1];
-        const hint = shared.hintOf(`${error.message}`, code, line);
-        message = `${error.message}${hint}`;
-        if (hint) text = text.replace(error.message, () => message);
+        message = `${namedCall(error, code, place) ?? error.message}${shared.hintOf(`${error.message}`, code, line)}`;
+        if (message !== error.message) text = text.replace(error.message, () => message);
         if (line !== undefined && line.trim() !== "") text = `${place[1]}:${place[2]}\n${line}\n\n${text}`;
       } else {
         type = error === null ? "null" : typeof error;

@@ -185,6 +185,11 @@
       runInContext: oneContext,
       runInNewContext: oneContext,
       isContext: () => false,
+      constants: {
+        __proto__: null,
+        USE_MAIN_CONTEXT_DEFAULT_LOADER: Symbol("vm_dynamic_import_main_context_default"),
+        DONT_CONTEXTIFY: Symbol("vm_context_no_contextify"),
+      },
     };
   });
 

@@ -311,11 +311,41 @@ for (const [name, Engine] of Object.entries(engines)) {
     });
   }
 
+  if (Engine === QuickJsEngine) {  // V8 names it itself
+    only("an error of what is no function names it", async () => {
+      const s = session(Engine);
+      const sure = [
+        ["({}).foo()", "({}).foo is not a function"], ["const a = {}; const b = a.foo(1)", "a.foo is not a function"],
+        ["const o = {};\nif (1) {\n  o.x?.['y']; o.zip(\n    1,\n    2,\n  )\n}", "o.zip is not a function"],
+        ["const o = {}; o\n  .foo()\n  .bar()", "o.foo is not a function"], ["[1, 2].mapp(x => x * 2).filter(Boolean)", "[1, 2].mapp is not a function"],
+        ["Promise.resolve('a(b)').thenn(x => x)", "Promise.resolve(...).thenn is not a function"], ["const x = 1; console.log(`${x()}`)", "x is not a function"],
+        ["const t = {}; t.list(); function f() {}", "t.list is not a function"], ["const z = []; z[z.length - 1](1)", "z[z.length - 1] is not a function"],
+        ["const o = {}; [1].map((n) => o.twice(n))", "o.twice is not a function"], ["const X = 4; new X(1)", "X is not a constructor"],
+        ["const o = {}; new (class { #p = 1; m() { this.#p() } })().m()", "this.#p is not a function"],
+        ["const f = null; f()", "f is not a function"],
+        // The callee of another's call is not named.
+        ["[1].map(5)", "not a function"], ["throw new TypeError('not a function')", "not a function"],
+      ];
+      for (const [code, message] of sure)
+        for (const mode of ["cell", "script"]) {
+          const { error } = await s.run(code, { mode, name: mode === "cell" ? "<cell 1>" : "/a.js" });
+          assert.equal(error.message, message, `${mode}: ${code}`);
+          assert.ok(error.traceback.includes(`TypeError: ${message}\n`), error.traceback);
+        }
+      // A cell's names are global ones, and can be looked at.
+      for (const [code, cell, script] of [["const f = (n) => n; const g = { h: 1 }; f(g.h(1))", "g.h", "g.h or f"], ["const f = 1; const g = { h() {} }; f(g.h(1))", "f", "g.h or f"]]) {
+        assert.equal((await s.run(code)).error.message, `${cell} is not a function`);
+        assert.equal((await s.run(code, { mode: "script", name: "/a.js" })).error.message, `${script} is not a function`);
+      }
+    });
+  }
+
   only("an error of a misspelt name suggests the nearest", async () => {
     const s = session(Engine);
     for (const [code, message] of [["consle.log(1)", "consle is not defined. Did you mean console?"],
                                    ["function f() { const total = 1; return totl }\nf()", "totl is not defined. Did you mean total?"],
-                                   ["nothinglikethis", "nothinglikethis is not defined"], ["xx", "xx is not defined"]]) {
+                                   ["nothinglikethis", "nothinglikethis is not defined"],
+                                   ["new WebSocket('wss://h/')", "WebSocket is not defined: programs have no sockets; fetch() makes HTTP requests (with --allow http)"], ["xx", "xx is not defined"]]) {
       const { error } = await s.run(code, { mode: "script", name: "a.js" });
       assert.equal(error.message, message);
       assert.ok(error.traceback.includes(`ReferenceError: ${message}\n`), error.traceback);
