@@ -55,7 +55,8 @@
   // What to add to an error's message, from the code that threw it and its line there.
   function hintOf(message, code = "", line = "") {
     const [, unknown] = /^(\S+) is not defined$/.exec(message) ?? [];
-    if (kAbsent[unknown] !== undefined) return `: ${kAbsent[unknown]}`;
+    const [, absent] = /(?:^|: )(\w+) is not defined$/.exec(message) ?? []; // also where a library has wrapped the error
+    if (kAbsent[absent] !== undefined) return `: ${kAbsent[absent]}`;
     if (unknown !== undefined) return asked(nearest(unknown, [...declaredIn(code), ...globalNames()]));
     const { membrane } = shared;
     if (globalThis.membrane !== membrane || !/ of undefined\b|\bnot a function$/.test(message)) return "";

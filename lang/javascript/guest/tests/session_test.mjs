@@ -345,10 +345,12 @@ for (const [name, Engine] of Object.entries(engines)) {
     for (const [code, message] of [["consle.log(1)", "consle is not defined. Did you mean console?"],
                                    ["function f() { const total = 1; return totl }\nf()", "totl is not defined. Did you mean total?"],
                                    ["nothinglikethis", "nothinglikethis is not defined"],
+                                   ["throw new Error('ReferenceError: WebAssembly is not defined')", "ReferenceError: WebAssembly is not defined: JavaScript programs cannot run WebAssembly: " +
+                                    "use a package without it, or run the module itself with membrane run"],
                                    ["new WebSocket('wss://h/')", "WebSocket is not defined: programs have no sockets; fetch() makes HTTP requests (with --allow http)"], ["xx", "xx is not defined"]]) {
       const { error } = await s.run(code, { mode: "script", name: "a.js" });
       assert.equal(error.message, message);
-      assert.ok(error.traceback.includes(`ReferenceError: ${message}\n`), error.traceback);
+      assert.ok(error.traceback.includes(`${error.type}: ${message}\n`), error.traceback);
     }
     for (const [code, asked] of [["membrane.htp.get('x')", "membrane.http"], ["membrane.kv.gett('x')", "membrane.kv.get"]])
       assert.ok((await s.run(code)).error.message.endsWith(`. Did you mean ${asked}?`), code);
