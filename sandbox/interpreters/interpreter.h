@@ -67,10 +67,10 @@ class Calls {
   [[nodiscard]] virtual std::optional<uint64_t> call_beside(std::string_view name,
                                                             std::span<const engine::Value> arguments) = 0;
   // Lets the stopped call run on for a short time. True when it returned; see result(). Its imports trap, except for
-  // the interpreter's own functions, which recognise this state by `places_text()`.
+  // the interpreter's own functions, which recognise this state by `stacks()`.
   [[nodiscard]] virtual bool run_on() = 0;
-  // Where a host function puts the language's description of the place; null while the program runs normally.
-  [[nodiscard]] virtual std::string* places_text() = 0;
+  // Where host functions put the language's descriptions of the place; null while the program runs normally.
+  [[nodiscard]] virtual std::vector<std::string>* stacks() = 0;
 };
 
 class Interpreter {

@@ -176,12 +176,21 @@ constexpr HostFunction kFunctions[] = {{"__membrane_door", ask_door},
                                        {kPlace, say_place},
                                        {"__membrane_promise", look_into_promise}};
 
+constexpr size_t kMostStacks = 4;
+
+void ask_for_place(std::vector<std::string>& stacks, const QuickJsModule& js, const QuickJsWhere& where) {
+  stacks.emplace_back();  // once; polls and calls of `where` itself are not places
+  static_cast<void>(js.apply(where.function, where.undefined, {}));
+}
+
 // A stopped program is inside a call of the host. `where` gives its place.
 HostAction note_place(Asked& asked, std::string_view name, const QuickJsWhere& where) {
-  std::string& place = *asked.calls.places_text();
-  if (name == kPlace) place = asked.text(0).value_or("");
-  else if (std::exchange(place, " ").empty())
-    static_cast<void>(asked.js.apply(where.function, where.undefined, {}));
+  std::vector<std::string>& stacks = *asked.calls.stacks();
+  if (name == kPlace) {
+    if (stacks.size() < kMostStacks) stacks.push_back(asked.text(0).value_or(""));
+    return asked.give_undefined();
+  }
+  if (stacks.empty()) ask_for_place(stacks, asked.js, where);
   return HostAction::kTrap;
 }
 
@@ -199,15 +208,20 @@ std::span<const std::string_view> quickjs_host_functions() {
 HostAction call_quickjs_host_function(Calls& calls, HostCall& call, const QuickJsWhere& where) {
   Asked asked(calls, call);
   const std::string name = asked.name();
-  if (calls.places_text() != nullptr) return note_place(asked, name, where);
+  if (calls.stacks() != nullptr) return note_place(asked, name, where);
   const auto* const function = std::ranges::find(kFunctions, name, &HostFunction::name);
   return function == std::end(kFunctions) ? asked.give_undefined() : function->act(asked);
 }
 
 HostAction note_place_of_rejection(uint32_t error, Calls& calls, HostCall& call, const QuickJsWhere& where) {
+  const size_t before = calls.stacks()->size();
   static_cast<void>(
       QuickJsModule::inside(call, calls).apply(where.function, where.undefined, std::array{error}));
-  return calls.places_text()->empty() ? HostAction::kContinue : HostAction::kTrap;
+  return calls.stacks()->size() == before ? HostAction::kContinue : HostAction::kTrap;
+}
+
+void note_place_of_poll(Calls& calls, HostCall& call, const QuickJsWhere& where) {
+  ask_for_place(*calls.stacks(), QuickJsModule::inside(call, calls), where);
 }
 
 }  // namespace membrane::sandbox

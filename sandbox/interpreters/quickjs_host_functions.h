@@ -24,6 +24,10 @@ struct QuickJsWhere {
 engine::HostAction call_quickjs_host_function(Calls& calls, engine::HostCall& call,
                                               const QuickJsWhere& where);
 
+// A stopped program runs on, and the engine asks whether it shall: notes where it last called or read something. The
+// interruption that follows has a place of its own.
+void note_place_of_poll(Calls& calls, engine::HostCall& call, const QuickJsWhere& where);
+
 // A promise was rejected with this error while a stopped program was asked for its place, maybe by the interruption.
 engine::HostAction note_place_of_rejection(uint32_t error, Calls& calls, engine::HostCall& call,
                                            const QuickJsWhere& where);

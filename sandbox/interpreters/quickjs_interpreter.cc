@@ -69,7 +69,7 @@ class QuickJsInterpreter final : public Interpreter {
     if (name == "host_promise_rejection")
       return Import{{{kI32, kI32, kI32}, {}}, [this](Calls& calls, HostCall& call) {
                       const auto box = [&](size_t i) { return static_cast<uint32_t>(call.arguments[i]); };
-                      if (calls.places_text() != nullptr)
+                      if (calls.stacks() != nullptr)
                         return note_place_of_rejection(box(1), calls, call, where());
                       if (calls.note({box(0), box(1), box(2)})) return HostAction::kContinue;
                       call.trap_message =
@@ -88,8 +88,10 @@ class QuickJsInterpreter final : public Interpreter {
       return Import{{{kI32, kI32}, {kI32}},
                     [this](Calls& calls, HostCall& call) { return load_module(calls, call); }};
     if (name == "host_interrupt")
-      return Import{{{}, {kI32}}, [](Calls& calls, HostCall& call) {
-                      call.results[0] = calls.places_text() != nullptr ? 1 : 0;
+      return Import{{{}, {kI32}}, [this](Calls& calls, HostCall& call) {
+                      const bool stops = calls.stacks() != nullptr && calls.stacks()->empty();
+                      if (stops) note_place_of_poll(calls, call, where());
+                      call.results[0] = stops ? 1 : 0;
                       return HostAction::kContinue;
                     }};
     return std::nullopt;
@@ -357,8 +359,8 @@ std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
   if (calls.run_on() && js.is("exception", static_cast<uint32_t>(calls.result())).value_or(false))
     if (const auto error = js.call("qjs_get_exception", {}))
       static_cast<void>(js.apply(kept_.where, kept_.undefined, std::array{*error}));
-  const std::string* const text = calls.places_text();
-  return text == nullptr ? std::vector<ReportPlace>() : quickjs_places(*text);
+  const std::vector<std::string>* const stacks = calls.stacks();
+  return stacks == nullptr ? std::vector<ReportPlace>() : quickjs_places(*stacks);
 }
 
 // The result of the code's evaluation: a promise, or an exception.

@@ -32,9 +32,7 @@ std::optional<ReportPlace> place_in_line(std::string_view line) {
   return place;
 }
 
-}  // namespace
-
-std::vector<ReportPlace> quickjs_places(std::string_view text) {
+std::vector<ReportPlace> places_in(std::string_view text) {
   constexpr size_t kMostPlaces = 64, kMostBytes = 16u << 10;
   text = text.substr(0, kMostBytes);
   std::vector<ReportPlace> places;
@@ -44,6 +42,25 @@ std::vector<ReportPlace> quickjs_places(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return places;
+}
+
+bool is_later_in_the_same_function(const ReportPlace& a, const ReportPlace& b) {
+  return a.file == b.file && a.function == b.function &&
+         std::pair(a.line, a.column) > std::pair(b.line, b.column);
+}
+
+}  // namespace
+
+std::vector<ReportPlace> quickjs_places(std::span<const std::string> stacks) {
+  std::vector<ReportPlace> best;
+  for (const std::string& stack : stacks) {
+    std::vector<ReportPlace> places = places_in(stack);
+    const bool has_more = places.size() > best.size();
+    const bool is_later = !best.empty() && places.size() == best.size() &&
+                          is_later_in_the_same_function(places.front(), best.front());
+    if (has_more || is_later) best = std::move(places);
+  }
+  return best;
 }
 
 }  // namespace membrane::sandbox

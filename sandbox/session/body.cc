@@ -235,7 +235,7 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
   pause_at_fuel_ = pause_at_fuel;
   stop_ = {};
   exits_ = waits_ = is_of_program_ = is_paused_ = runs_on_ = asked_others_ = false;
-  places_text_.clear();
+  stacks_.clear();
   static_cast<void>(take_notes());
   progress_.clear();
   dispatcher_.emplace(*guest_, *around_.broker);

@@ -115,7 +115,7 @@ class Body final : public Calls {
   [[nodiscard]] std::optional<uint64_t> call_beside(std::string_view name,
                                                     std::span<const engine::Value> arguments) override;
   [[nodiscard]] bool run_on() override;
-  [[nodiscard]] std::string* places_text() override { return runs_on_ ? &places_text_ : nullptr; }
+  [[nodiscard]] std::vector<std::string>* stacks() override { return runs_on_ ? &stacks_ : nullptr; }
 
   [[nodiscard]] engine::Instance& instance() { return *instance_; }
   [[nodiscard]] wasi::System& system() { return *system_; }
@@ -163,7 +163,7 @@ class Body final : public Calls {
   bool is_paused_ = false;
   bool runs_on_ = false;  // it was stopped, and the host is asking for its place
   std::chrono::steady_clock::time_point runs_on_until_;
-  std::string places_text_;
+  std::vector<std::string> stacks_;
   uint64_t result_ = 0;
   std::vector<uint32_t> notes_, progress_;
   std::shared_ptr<engine::KnownPlaces> known_;
