@@ -212,7 +212,7 @@ class Command(unittest.TestCase):
     def test_hints_are_in_words_of_the_command(self):
         sandbox = self.command("create", "--template", "wat", "--fuel", "1e6").stdout.strip()
         for words, hint in ((["exec", sandbox, "-e", self.wat('(drop (call $kv.get! (string "k")))')],
-                             f"It would be allowed by --allow kv: membrane update {sandbox} takes it"),
+                             f"It would be allowed by membrane update {sandbox} --allow kv. --allow replaces all grants of the sandbox"),
                             (["exec", sandbox, "--context", "ctx0", "-e", ""], f"membrane contexts {sandbox} lists them."),
                             (["create", "--snapshot", "snp0"], "membrane snapshots lists them."),
                             (["cp", f"{sandbox}:/tmp/none", "-"], ""),
@@ -225,6 +225,26 @@ class Command(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(hint, done.stderr)
                 self.assertNotRegex(done.stderr, "GET |POST |PUT |PATCH |\"[a-z_]+\"")
+
+    def test_update_names_the_grants_that_it_revokes(self):
+        sandbox = self.command("create", "--template", "wat", "--allow", "time", "--allow", "random").stdout.strip()
+        self.assertEqual(self.command("update", sandbox, "--allow", "kv", "--allow", "time").stderr, "revoked: random\n")
+        self.assertEqual(self.command("update", sandbox, "--fuel", "1e6").stderr, "")
+        self.assertEqual(self.command("update", sandbox, "--allow", "kv", "--allow", "time", "--allow", "random").stderr, "")
+
+    def test_a_paused_sandbox_is_resumed_by_the_command(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        self.command("pause", sandbox)
+        refused = self.command("exec", sandbox, "-e", self.wat(""), code=2).stderr
+        self.assertIn(f"Resume it: membrane resume {sandbox}.\n", refused)
+
+    def test_tokens_say_whose_sandboxes_they_see(self):
+        alone = self.command("tokens", "create", "alone", "--scope", "exec")
+        self.assertIn("--tenant owner", alone.stderr)
+        self.assertEqual(self.command("tokens", "create", "ci", "--scope", "exec", "--tenant", "owner").stderr, "")
+        for words, hint in ((["--scope", "exce"], "Did you mean exec?"),
+                            (["--scope", "exec", "--quota", "sandbox=3"], "Did you mean sandboxes?")):
+            self.assertIn(hint, self.command("tokens", "create", "x", *words, code=2).stderr)
 
     def test_approvals_say_how_much_would_leave(self):
         if not service.has_template("python"):
