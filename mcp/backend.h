@@ -28,6 +28,7 @@ namespace membrane::mcp {
 // The caller, and its callbacks during a call.
 struct Caller {
   std::string tenant = {};  // "" if there is only one
+  std::string client = {};  // one of the tenant's, as the transport identified it; "" if there is only one
   // The caller's permissions, in the backend's terms; a backend without scopes ignores it.
   std::vector<std::string> scopes = {};
   // What was read in the client's conversation (host/gate/flows.h), which carries text from one program to the

@@ -119,8 +119,11 @@ class Posted final : public HttpCall {
         tenant_(std::move(request.tenant)),
         peer_(std::move(peer)),
         has_own_peer_(has_own_peer) {
-    Envelope envelope{
-        .peer = peer_, .tenant = tenant_, .scopes = std::move(request.scopes), .flows = std::move(flows)};
+    Envelope envelope{.peer = peer_,
+                      .tenant = tenant_,
+                      .client = std::move(request.client),
+                      .scopes = std::move(request.scopes),
+                      .flows = std::move(flows)};
     envelope.headers = {header(request, kVersionHeader), header(request, "Mcp-Method"),
                         header(request, "Mcp-Name")};
     const std::string accepts = header(request, "Accept").value_or("");

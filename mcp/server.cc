@@ -82,6 +82,7 @@ class Server::Impl {
   static OrderedJson cacheable(Listing listing, Revision revision);
   [[nodiscard]] static Caller caller_of(const Request& request) {
     return {.tenant = request.envelope.tenant,
+            .client = request.envelope.client,
             .scopes = request.envelope.scopes,
             .flows = request.envelope.flows,
             .cancel = &request.cancelled};

@@ -60,7 +60,8 @@ class Peer {
 struct Envelope {
   std::shared_ptr<Peer> peer;
   std::string tenant = {};
-  std::vector<std::string> scopes = {};  // these two as in Caller
+  std::string client = {};
+  std::vector<std::string> scopes = {};  // these three as in Caller
   std::shared_ptr<host::Flows> flows = nullptr;
   std::optional<MirroredHeaders> headers = {};  // of HTTP
   // Sends a notification that belongs to the call, before its answer: one message, on one line. Called on the

@@ -1,9 +1,24 @@
 #include "service/audit.h"
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "service/times.h"
 
 namespace membrane::service {
+namespace {
+
+// A path of a request can be long, and a policy can have many grants: a line must be no longer than
+// kMostAuditLineBytes, also when every character of several values is escaped.
+constexpr size_t kMostValueBytes = 2'000;
+
+std::string bounded(const std::string& value) {
+  std::string text = utf8_repair(value);
+  if (text.size() <= kMostValueBytes) return text;
+  text.resize(utf8_cut(text, kMostValueBytes));
+  return text + "…";
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Audit>> Audit::open(Disk& disk, std::string path) {
   std::unique_ptr<Audit> audit(new Audit(disk, std::move(path)));
@@ -45,7 +60,7 @@ Status Audit::cut_off(uint64_t size_bytes) {
 
 Status Audit::add(std::string_view event, const Fields& fields, Hold hold) {
   nlohmann::ordered_json record = {{"time", iso_time(system_now_ms())}, {"event", event}};
-  for (const auto& [name, value] : fields) record[name] = value;
+  for (const auto& [name, value] : fields) record[name] = bounded(value);
   const std::lock_guard lock(mutex_);
   const std::string line = chain_.line_of(std::move(record));
   if (const Status written = disk_.append(path_, line); !written) {
@@ -58,6 +73,13 @@ Status Audit::add(std::string_view event, const Fields& fields, Hold hold) {
   if (hold == Hold::kCrash) return {};
   is_synced_ = true;
   return disk_.sync_file(path_);
+}
+
+Status Audit::add(std::string_view event, const Actor& actor, Fields fields, Hold hold) {
+  fields["tenant"] = actor.tenant;
+  if (!actor.by.empty()) fields["by"] = actor.by;
+  if (!actor.request_id.empty()) fields["request_id"] = actor.request_id;
+  return add(event, fields, hold);
 }
 
 Status Audit::sync() {

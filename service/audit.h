@@ -1,5 +1,5 @@
-// The service's audit log: who created, ran, changed and ended what. A hash chain (base/audit_chain.h) in an
-// append-only file. It contains no code, output, file, token or secret.
+// The service's audit log: who created, ran, changed and ended what, and what was refused to them. A hash chain (base/audit_chain.h) in an
+// append-only file. It contains no code, output, contents of files, token or secret.
 //
 // A record is in the file when add() returns; it survives a power cut after the next sync(), or at once on
 // request.
@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/audit_chain.h"
+#include "service/actor.h"
 #include "service/durable_files.h"
 #include "service/state.h"
 
@@ -29,7 +30,10 @@ class Audit {
   // borrowed. Errors: kInvalidInput when the service did not write the file's end; those of Disk.
   static Result<std::unique_ptr<Audit>> open(Disk& disk, std::string path = kAuditFile);
 
+  // Longer values are cut.
   Status add(std::string_view event, const Fields& fields, Hold hold = Hold::kCrash);
+  // With its tenant, and who asked for it by which request.
+  Status add(std::string_view event, const Actor& actor, Fields fields, Hold hold = Hold::kCrash);
   Status sync();
 
  private:

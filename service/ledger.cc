@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policy/grants.h"
 #include "service/sandboxes.h"
 #include "service/times.h"
 
@@ -216,22 +217,21 @@ Answer<std::optional<uint64_t>> Ledger::hold_fuel(const std::string& tenant, uin
   return held;
 }
 
-Answer<void> Ledger::created(const std::string& tenant, const SandboxInfo& sandbox,
-                             const policy::Policy& policy, uint64_t took_us) {
-  SandboxRow row = row_of(tenant, sandbox);
+Answer<void> Ledger::created(const Actor& actor, const SandboxInfo& sandbox, const policy::Policy& policy,
+                             const std::string& snapshot, uint64_t took_us) {
+  SandboxRow row = row_of(actor.tenant, sandbox);
   row.policy_json = policy::to_json(policy);
   if (const Status put = parts_.state.put(row, Hold::kCrash); !put)
     return std::unexpected(disk_error(put.error()));
   parts_.metrics.created(sandbox.template_name, took_us);
-  if (parts_.audit == nullptr) return {};
-  if (const Status added = parts_.audit->add(
-          "sandbox.created",
-          {{"tenant", tenant}, {"sandbox", sandbox.id}, {"template", sandbox.template_name}});
-      !added) {
-    remove(sandbox.id);
-    return std::unexpected(disk_error(added.error()));
-  }
-  return {};
+  std::map<std::string, std::string> fields = {{"sandbox", sandbox.id}, {"template", sandbox.template_name}};
+  if (!sandbox.parent.empty()) fields["parent"] = sandbox.parent;
+  if (!snapshot.empty()) fields["snapshot"] = snapshot;
+  std::string& grants = fields["grants"];
+  for (const std::string& grant : policy::grants_of(policy)) grants += (grants.empty() ? "" : ", ") + grant;
+  auto noted = acted(actor, "sandbox.created", fields);
+  if (!noted) remove(sandbox.id);
+  return noted;
 }
 
 Answer<void> Ledger::changed(const std::string& tenant, const SandboxInfo& sandbox) {
@@ -249,39 +249,43 @@ Answer<void> Ledger::kept(const KeptSandbox& sandbox) {
   row.images = hashes_of(sandbox.guest);
   if (const Status done = parts_.state.update(row, Hold::kPowerCut); !done)
     return std::unexpected(disk_error(done.error()));
-  return audited("sandbox." + row.state, sandbox.tenant, row.id);
-}
-
-Answer<void> Ledger::resumed(const std::string& tenant, const std::string& sandbox) {
-  if (const Status done = parts_.state.settle_sandbox(sandbox, "live", "", Hold::kPowerCut); !done)
-    return std::unexpected(disk_error(done.error()));
-  return audited("sandbox.resumed", tenant, sandbox);
-}
-
-Answer<void> Ledger::audited(std::string_view event, const std::string& tenant, const std::string& sandbox) {
-  if (parts_.audit == nullptr) return {};
-  if (const Status added = parts_.audit->add(event, {{"tenant", tenant}, {"sandbox", sandbox}}); !added)
-    return std::unexpected(disk_error(added.error()));
   return {};
 }
 
-void Ledger::ended(const std::string& tenant, const std::string& sandbox, EndReason why) {
+Answer<void> Ledger::resumed(const std::string& sandbox) {
+  if (const Status done = parts_.state.settle_sandbox(sandbox, "live", "", Hold::kPowerCut); !done)
+    return std::unexpected(disk_error(done.error()));
+  return {};
+}
+
+Answer<void> Ledger::acted(const Actor& actor, std::string_view event,
+                           const std::map<std::string, std::string>& fields) {
+  if (parts_.audit == nullptr) return {};
+  const Status added = parts_.audit->add(event, actor, fields);
+  note("audit", added);
+  if (!added) return std::unexpected(disk_error(added.error()));
+  return {};
+}
+
+void Ledger::ended(const Actor& actor, const std::string& sandbox, EndReason why) {
   remove(sandbox);
-  if (parts_.audit != nullptr)
-    note("audit",
-         parts_.audit->add("sandbox.ended",
-                           {{"tenant", tenant}, {"sandbox", sandbox}, {"why", std::string(name_of(why))}}));
+  static_cast<void>(
+      acted(actor, "sandbox.ended", {{"sandbox", sandbox}, {"why", std::string(name_of(why))}}));
 }
 
 void Ledger::exec_ended(const ExecFacts& facts, const sandbox::Report& report) {
   const uint64_t egress = egress_bytes(facts, report);
   parts_.metrics.exec_ended(facts, report, egress);
-  if (parts_.audit != nullptr)
-    note("audit",
-         parts_.audit->add("exec.ended", {{"tenant", facts.tenant},
-                                          {"sandbox", facts.sandbox},
-                                          {"exec", facts.exec},
-                                          {"outcome", std::string(sandbox::name_of(report.outcome))}}));
+  const std::string& tenant = facts.actor.tenant;
+  const auto denied = std::ranges::count(report.host_calls, false, &sandbox::HostCallRecord::allowed);
+  static_cast<void>(
+      acted(facts.actor, "exec.ended",
+            {{"sandbox", facts.sandbox},
+             {"exec", facts.exec},
+             {"outcome", std::string(sandbox::name_of(report.outcome))},
+             {"host_calls", std::to_string(report.host_calls.size() + report.host_calls_dropped)},
+             // Of very many calls, a report does not list all.
+             {"denied_calls", std::to_string(denied) + (report.host_calls_dropped > 0 ? " or more" : "")}}));
   // An unusable rest, smaller than the cost of the next step, counts as used: otherwise a day's quota would
   // never be used up.
   const bool is_out = report.outcome == sandbox::Outcome::kOutOfFuel;
@@ -289,11 +293,11 @@ void Ledger::exec_ended(const ExecFacts& facts, const sandbox::Report& report) {
   const int64_t day = now_ms() / kDayMs;
   const std::lock_guard lock(mutex_);
   begin_day(day);
-  if (const auto held = held_fuel_.find(facts.tenant); held != held_fuel_.end()) {
+  if (const auto held = held_fuel_.find(tenant); held != held_fuel_.end()) {
     held->second -= std::min(held->second, facts.held_fuel);
     if (held->second == 0) held_fuel_.erase(held);
   }
-  for (Used* const used : {&today_[facts.tenant], &unwritten_[{day, facts.tenant}]}) {
+  for (Used* const used : {&today_[tenant], &unwritten_[{day, tenant}]}) {
     used->add({fuel, egress, 1});
   }
 }

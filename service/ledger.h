@@ -70,13 +70,15 @@ class Ledger final : public Watcher {
   // policy that allows more than the quota leaves something to the tenant's other execs, and the day's quota
   // can be used up.
   Answer<std::optional<uint64_t>> hold_fuel(const std::string& tenant, uint64_t wanted) override;
-  Answer<void> created(const std::string& tenant, const SandboxInfo& sandbox, const policy::Policy& policy,
-                       uint64_t took_us) override;
+  Answer<void> created(const Actor& actor, const SandboxInfo& sandbox, const policy::Policy& policy,
+                       const std::string& snapshot, uint64_t took_us) override;
   Answer<void> changed(const std::string& tenant, const SandboxInfo& sandbox) override;
   Answer<void> kept(const KeptSandbox& sandbox) override;
-  Answer<void> resumed(const std::string& tenant, const std::string& sandbox) override;
-  void ended(const std::string& tenant, const std::string& sandbox, EndReason why) override;
+  Answer<void> resumed(const std::string& sandbox) override;
+  void ended(const Actor& actor, const std::string& sandbox, EndReason why) override;
   void exec_ended(const ExecFacts& facts, const sandbox::Report& report) override;
+  Answer<void> acted(const Actor& actor, std::string_view event,
+                     const std::map<std::string, std::string>& fields) override;
   std::string why_gone(const std::string& tenant, const std::string& sandbox) override;
 
  private:
@@ -88,7 +90,6 @@ class Ledger final : public Watcher {
   [[nodiscard]] Answer<uint64_t> fuel_left(const std::string& tenant, uint64_t quota, int64_t now) const;
   void note(std::string_view what, const Status& done);
   void remove(const std::string& sandbox);
-  Answer<void> audited(std::string_view event, const std::string& tenant, const std::string& sandbox);
 
   struct Lost {
     std::string tenant, reason;

@@ -42,7 +42,8 @@ class LedgerTest : public ::testing::Test {
     sandbox::Report report;
     report.fuel_used = fuel;
     ledger_->exec_ended(
-        {.tenant = "t", .sandbox = "s", .template_name = "wat", .exec = "e", .held_fuel = held_fuel}, report);
+        {.actor = {"t"}, .sandbox = "s", .template_name = "wat", .exec = "e", .held_fuel = held_fuel},
+        report);
   }
 
   const std::string directory_;

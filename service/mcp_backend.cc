@@ -68,6 +68,8 @@ Status need(const Caller& caller, std::initializer_list<std::string_view> scopes
   return {};
 }
 
+Actor actor_of(const Caller& caller) { return {caller.tenant, caller.client}; }
+
 // Lets a thread wait for an answer that Sandboxes gives by a callback.
 template <typename T>
 class Awaited {
@@ -153,6 +155,8 @@ class SandboxBackend final : public mcp::Backend {
   Result<mcp::ReceiptTexts> receipt(const Caller& caller, const std::string& id) override;
 
  private:
+  // need(), with a record of the refusal.
+  Status need_noted(const Caller& caller, std::initializer_list<std::string_view> scopes);
   [[nodiscard]] std::vector<ServedLanguage> languages() const;
   [[nodiscard]] Result<ServedLanguage> language(const std::string& name) const;
   [[nodiscard]] policy::Policy policy_of(std::string_view template_name) const;
@@ -175,6 +179,13 @@ class SandboxBackend final : public mcp::Backend {
   mcp::Offer offer_;  // the latest result
   std::optional<std::chrono::steady_clock::time_point> offered_at_;
 };
+
+Status SandboxBackend::need_noted(const Caller& caller, std::initializer_list<std::string_view> scopes) {
+  auto needed = need(caller, scopes);
+  if (!needed)
+    sandboxes_.note_refusal(actor_of(caller), "", {ApiCode::kForbidden, needed.error().message, ""});
+  return needed;
+}
 
 // -- languages and what is granted ----------------------------------------------------------------------------------
 
@@ -239,7 +250,7 @@ mcp::Offer SandboxBackend::offer(const Caller& caller) {
 
 Result<mcp::PolicyText> SandboxBackend::policy(const Caller& caller, const std::string& session) {
   if (!session.empty()) {
-    MEMBRANE_TRY(need(caller, {"sandboxes:read"}));
+    MEMBRANE_TRY(need_noted(caller, {"sandboxes:read"}));
     const auto found = sandboxes_.policy(caller.tenant, session);
     if (!found) return std::unexpected(with_known_sessions(caller, error_of(found.error())));
     return mcp::PolicyText{policy::explain(*found), policy::to_json(*found)};
@@ -270,7 +281,7 @@ Error SandboxBackend::with_known_sessions(const Caller& caller, Error error) {
   std::string list;
   for (const SandboxInfo& each : page->sandboxes) list += (list.empty() ? "" : ", ") + each.id;
   if (list.empty()) error.hint += " There is no session: create one with create_session.";
-  else error.hint += " There are " + list + (page->next_cursor.empty() ? "." : " and more.");
+  else error.hint += " The sessions are " + list + (page->next_cursor.empty() ? "." : " and more.");
   return error;
 }
 
@@ -286,15 +297,15 @@ Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const ServedLan
   spec.seals = seal;
   if (!language.file_ending.empty()) spec.metadata.emplace(kLanguageKey, language.offered.name);
   const Awaited<SandboxInfo> made;
-  sandboxes_.create(caller.tenant, std::move(spec), made.then());
+  sandboxes_.create(actor_of(caller), std::move(spec), made.then());
   auto info = made.get();
   if (!info || !is_cancelled(caller)) return info;
-  (void)sandboxes_.kill(caller.tenant, info->id);  // nobody knows of it
+  (void)sandboxes_.kill(actor_of(caller), info->id);  // nobody knows of it
   return cancelled();
 }
 
 Result<SessionInfo> SandboxBackend::create_session(const Caller& caller, const std::string& name, bool seal) {
-  MEMBRANE_TRY(need(caller, {"sandboxes:write"}));
+  MEMBRANE_TRY(need_noted(caller, {"sandboxes:write"}));
   MEMBRANE_ASSIGN(const ServedLanguage chosen, language(name));
   if (!chosen.offered.has_sessions)
     return fail(ErrorCode::kUnsupported, chosen.offered.title + " has no sessions", "Use run_code.");
@@ -304,28 +315,28 @@ Result<SessionInfo> SandboxBackend::create_session(const Caller& caller, const s
 
 Result<std::vector<SessionInfo>> SandboxBackend::fork_session(const Caller& caller,
                                                               const std::string& session, size_t count) {
-  MEMBRANE_TRY(need(caller, {"sandboxes:write"}));
+  MEMBRANE_TRY(need_noted(caller, {"sandboxes:write"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::vector<SandboxInfo>> made;
-  sandboxes_.fork(caller.tenant, session, count, made.then());
+  sandboxes_.fork(actor_of(caller), session, count, made.then());
   MEMBRANE_ASSIGN(const std::vector<SandboxInfo> forks, made.get());
   std::vector<SessionInfo> shown;
   for (const SandboxInfo& each : forks) {
-    if (is_cancelled(caller)) (void)sandboxes_.kill(caller.tenant, each.id);
+    if (is_cancelled(caller)) (void)sandboxes_.kill(actor_of(caller), each.id);
     else shown.push_back(info_of(each));
   }
   return shown;
 }
 
 Status SandboxBackend::close_session(const Caller& caller, const std::string& session) {
-  MEMBRANE_TRY(need(caller, {"sandboxes:write"}));
-  if (const auto ended = sandboxes_.kill(caller.tenant, session); !ended)
+  MEMBRANE_TRY(need_noted(caller, {"sandboxes:write"}));
+  if (const auto ended = sandboxes_.kill(actor_of(caller), session); !ended)
     return std::unexpected(with_known_sessions(caller, error_of(ended.error())));
   return {};
 }
 
 Result<std::vector<SessionInfo>> SandboxBackend::sessions(const Caller& caller) {
-  MEMBRANE_TRY(need(caller, {"sandboxes:read"}));
+  MEMBRANE_TRY(need_noted(caller, {"sandboxes:read"}));
   std::vector<SessionInfo> shown;
   SandboxFilter filter;
   do {
@@ -366,7 +377,7 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
     const std::lock_guard lock(heard->mutex);
     heard->report = report;
   };
-  const auto begun = sandboxes_.exec(caller.tenant, sandbox, std::move(spec));
+  const auto begun = sandboxes_.exec(actor_of(caller), sandbox, std::move(spec));
   if (!begun) return std::unexpected(error_of(begun.error()));
   Exec& exec = **begun;
   exec.when_done([heard] {
@@ -386,7 +397,7 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
     const auto is_news = [&] { return heard->is_done || (wants_output && heard->has_output); };
     if (heard->changed.wait_for(lock, kPatience, is_news) || !is_cancelled(caller)) continue;
     lock.unlock();
-    (void)sandboxes_.cancel_exec(caller.tenant, sandbox, exec.id);  // it may already be over or gone
+    (void)sandboxes_.cancel_exec(actor_of(caller), sandbox, exec.id);  // it may already be over or gone
     return cancelled();
   }
   Ran ran = {exec.id, std::move(heard->report)};
@@ -401,7 +412,7 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
 }
 
 Result<Ran> SandboxBackend::run(const Caller& caller, const Program& program) {
-  MEMBRANE_TRY(need(caller, {"sandboxes:write", "exec"}));
+  MEMBRANE_TRY(need_noted(caller, {"sandboxes:write", "exec"}));
   MEMBRANE_ASSIGN(const ServedLanguage chosen, language(program.language));
   MEMBRANE_ASSIGN(const SandboxInfo made, create(caller, chosen, program.seal));
   auto ran = run_in(caller, made.id,
@@ -411,12 +422,12 @@ Result<Ran> SandboxBackend::run(const Caller& caller, const Program& program) {
                      .timeout_ms = program.wall_ms,
                      .name = chosen.file_ending.empty() ? "" : "program" + chosen.file_ending},
                     "", chosen.offered.name);
-  (void)sandboxes_.kill(caller.tenant, made.id);  // it may have expired, or been ended by its owner
+  (void)sandboxes_.kill(actor_of(caller), made.id);  // it may have expired, or been ended by its owner
   return ran;
 }
 
 Result<Ran> SandboxBackend::exec(const Caller& caller, const std::string& session, const Program& program) {
-  MEMBRANE_TRY(need(caller, {"exec"}));
+  MEMBRANE_TRY(need_noted(caller, {"exec"}));
   MEMBRANE_ASSIGN(const SandboxInfo found, find(caller, session));
   const SessionInfo info = info_of(found);
   ExecSpec spec = {.code = program.code,
@@ -437,12 +448,12 @@ void SandboxBackend::carry_out(const Caller& caller, const std::string& report) 
 
 Result<std::vector<sandbox::ReportFile>> SandboxBackend::list_files(const Caller& caller,
                                                                     const std::string& session) {
-  MEMBRANE_TRY(need(caller, {"files:read"}));
+  MEMBRANE_TRY(need_noted(caller, {"files:read"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> done;
   const auto listed = std::make_shared<std::vector<sandbox::ReportFile>>();
   sandboxes_.with_files(
-      caller.tenant, session,
+      actor_of(caller), session,
       [flows = caller.flows, listed](Guest& guest) -> Answer<std::string> {
         auto files = guest.files("");
         if (!files) return std::unexpected(files.error());
@@ -457,11 +468,11 @@ Result<std::vector<sandbox::ReportFile>> SandboxBackend::list_files(const Caller
 
 Result<std::string> SandboxBackend::read_file(const Caller& caller, const std::string& session,
                                               const std::string& path) {
-  MEMBRANE_TRY(need(caller, {"files:read"}));
+  MEMBRANE_TRY(need_noted(caller, {"files:read"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> bytes;
   sandboxes_.with_files(
-      caller.tenant, session,
+      actor_of(caller), session,
       [flows = caller.flows, path](Guest& guest) {
         auto read = guest.read_file("", path);
         if (read) carry(guest.flows(), flows);
@@ -473,13 +484,13 @@ Result<std::string> SandboxBackend::read_file(const Caller& caller, const std::s
 
 Status SandboxBackend::write_file(const Caller& caller, const std::string& session, const std::string& path,
                                   std::string_view bytes) {
-  MEMBRANE_TRY(need(caller, {"files:write"}));
+  MEMBRANE_TRY(need_noted(caller, {"files:write"}));
   MEMBRANE_TRY(find(caller, session));
   const Awaited<std::string> written;
   auto held = sandboxes_.hold(caller.tenant, bytes.size());  // a cancelled call leaves it waiting
   if (!held) return std::unexpected(error_of(held.error()));
   sandboxes_.with_files(
-      caller.tenant, session,
+      actor_of(caller), session,
       [flows = caller.flows, path, bytes = std::string(bytes),
        kept = std::make_shared<HeldBytes::Hold>(*std::move(held))](Guest& guest) -> Answer<std::string> {
         carry(flows, guest.flows());
@@ -487,18 +498,18 @@ Status SandboxBackend::write_file(const Caller& caller, const std::string& sessi
         if (!done) return std::unexpected(done.error());
         return "";
       },
-      written.then());
+      written.then(), FileChange{"file.written", {{"path", path}, {"bytes", std::to_string(bytes.size())}}});
   MEMBRANE_TRY(written.get_unless_cancelled(caller));
   return {};
 }
 
 Result<std::vector<mcp::ReportInfo>> SandboxBackend::reports(const Caller& caller) {
-  MEMBRANE_TRY(need(caller, {"exec"}));
+  MEMBRANE_TRY(need_noted(caller, {"exec"}));
   return reports_.list(caller.tenant);
 }
 
 Result<std::string> SandboxBackend::report(const Caller& caller, const std::string& id) {
-  MEMBRANE_TRY(need(caller, {"exec"}));
+  MEMBRANE_TRY(need_noted(caller, {"exec"}));
   carry_out(caller, id);
   return reports_.find(caller.tenant, id);
 }
@@ -517,7 +528,7 @@ Result<mcp::ReceiptTexts> SandboxBackend::receipt_of(const Caller& caller, const
 }
 
 Result<mcp::ReceiptTexts> SandboxBackend::receipt(const Caller& caller, const std::string& id) {
-  MEMBRANE_TRY(need(caller, {"exec"}));
+  MEMBRANE_TRY(need_noted(caller, {"exec"}));
   carry_out(caller, id);
   const std::vector<mcp::ReportInfo> kept = reports_.list(caller.tenant);
   const auto found = std::ranges::find(kept, id, &mcp::ReportInfo::id);

@@ -194,7 +194,7 @@ class Tools(McpTest):
         self.data("close_session", token, session=session)
         self.refused(self.service.request("GET", f"/v1/sandboxes/{session}", token=token), 404, "not_found")
         missing = self.problem("run_in_session", token, session=session, code="1")
-        self.assertIn(f"There are {forks[1]['session']}.", missing)
+        self.assertIn(f"The sessions are {forks[1]['session']}.", missing)
 
     def test_a_session_has_the_policy_that_rest_gave_it(self):
         sandbox = self.service.create("wat", policy={"kv": {}})

@@ -105,11 +105,13 @@ struct Rest::Impl {
                        {"quotas", to_json(records.ledger.quotas_of(tenant))}});
   }
   // Operations on tokens are in the audit log, and survive a power cut, before they are answered.
-  Status audit(const SharedCall& call, std::string_view event, const std::string& token) {
+  Status audit(const SharedCall& call, std::string_view event, const TokenInfo& token) {
     if (records.audit == nullptr) return {};
-    return records.audit->add(
-        event, {{"token", token}, {"by", call->caller.token_id}, {"request_id", call->request.request_id}},
-        Hold::kPowerCut);
+    std::string scopes;
+    for (const std::string& scope : token.scopes) scopes += (scopes.empty() ? "" : ", ") + scope;
+    const Actor actor{token.tenant, call->caller.token_id, call->request.request_id};
+    return records.audit->add(event, actor, {{"token", token.id}, {"name", token.name}, {"scopes", scopes}},
+                              Hold::kPowerCut);
   }
 
   // -- sandboxes
@@ -138,8 +140,8 @@ struct Rest::Impl {
     else call->refuse(found.error());
   }
   void cancel_exec(const SharedCall& call) {
-    answer_done(call, sandboxes.cancel_exec(call->caller.tenant, call->parameter("sandbox"),
-                                            call->parameter("exec")));
+    answer_done(call,
+                sandboxes.cancel_exec(call->actor(), call->parameter("sandbox"), call->parameter("exec")));
   }
   void write_stdin(const SharedCall& call) {
     answer_done(
@@ -175,13 +177,17 @@ struct Rest::Impl {
       return call->refuse({ApiCode::kConflict, "the owner's token cannot be removed while the service runs",
                            std::string("Stop the service and remove the file ") + kOwnerTokenFile +
                                ": the next one has a new token."});
-    if (const Status noted = audit(call, "token.removed", call->parameter("token")); !noted)
+    const ApiError missing = {ApiCode::kNotFound, "there is no token " + call->parameter("token"),
+                              "GET /v1/tokens lists them."};
+    const std::vector<TokenInfo> all = tokens.list();
+    const auto found = std::ranges::find(all, call->parameter("token"), &TokenInfo::id);
+    if (found == all.end()) return call->refuse(missing);
+    if (const Status noted = audit(call, "token.removed", *found); !noted)
       return call->refuse(disk_error(noted.error()));
-    const auto removed = tokens.remove(call->parameter("token"));
+    const auto removed = tokens.remove(found->id);
     if (!removed) return call->refuse(disk_error(removed.error()));
-    if (*removed) return call->answer_nothing();
-    call->refuse(
-        {ApiCode::kNotFound, "there is no token " + call->parameter("token"), "GET /v1/tokens lists them."});
+    if (*removed) call->answer_nothing();
+    else call->refuse(missing);
   }
 
   // -- what handlers share
@@ -241,7 +247,7 @@ void Rest::Impl::exec(const SharedCall& call) {
   if (body.contains("code") == body.contains("command"))
     return call->refuse({ApiCode::kInvalidValue, "\"code\" and \"command\": exactly one of them is needed",
                          "Pass \"code\", or for a Linux sandbox \"command\": [\"git\", \"status\"]."});
-  const auto begun = sandboxes.exec(call->caller.tenant, call->parameter("sandbox"),
+  const auto begun = sandboxes.exec(call->actor(), call->parameter("sandbox"),
                                     {.code = body.value("code", ""),
                                      .stdin_text = body.value("stdin", ""),
                                      .arguments = body.value("arguments", std::vector<std::string>()),
@@ -302,7 +308,8 @@ void Rest::Impl::decide_approval(const SharedCall& call) {
   const auto found = std::ranges::find(*pending, approval, &PendingApproval::id);
   if (found != pending->end() && records.audit != nullptr) {
     const Status noted = records.audit->add(allow ? "egress.approved" : "egress.refused",
-                                            {{"sandbox", sandbox},
+                                            {{"tenant", tenant},
+                                             {"sandbox", sandbox},
                                              {"exec", found->exec},
                                              {"approval", approval},
                                              {"function", found->question.function},
@@ -328,7 +335,7 @@ void Rest::Impl::create_token(const SharedCall& call) {
   if (const auto ttl_s = optional_at<int64_t>(body, "ttl_s")) wanted.expires_at_ms = now + *ttl_s * 1000;
   const auto made = tokens.make(std::move(wanted), now);
   if (!made) return call->refuse(disk_error(made.error()));
-  if (const Status noted = audit(call, "token.made", made->info.id); !noted) {
+  if (const Status noted = audit(call, "token.made", made->info); !noted) {
     static_cast<void>(tokens.remove(made->info.id));
     return call->refuse(disk_error(noted.error()));
   }
@@ -356,7 +363,7 @@ Status Rest::Impl::bind() {
     all.emplace(id, [this, of = method](const SharedCall& call) { (this->*of)(call); });
   add_lifecycle_handlers(all, sandboxes, secrets);
   add_file_handlers(all, sandboxes);
-  add_secret_handlers(all, secrets);
+  add_secret_handlers(all, sandboxes, secrets);
   add_receipt_handlers(all, sandboxes, records.audit);
   for (const Operation& operation : operations.all()) {
     const auto found = all.find(operation.id);
@@ -372,9 +379,13 @@ Answer<Caller> Rest::Impl::authorize(const Operation& operation, const RequestHe
   if (!operation.scope) return Caller();
   auto caller = tokens.find(token_of(head), system_now_ms());
   if (!caller || caller->may(*operation.scope)) return caller;
-  return membrane::service::refuse(ApiCode::kForbidden,
-                                   "the token does not have the scope " + *operation.scope,
-                                   "Use one that has it; POST /v1/tokens makes them.");
+  ApiError error{ApiCode::kForbidden, "the token does not have the scope " + *operation.scope,
+                 "Use one that has it; POST /v1/tokens makes them."};
+  const auto parameters = operations.match(head.method, head.segments).parameters;
+  const auto sandbox = std::ranges::find(parameters, "sandbox", &std::pair<std::string, std::string>::first);
+  sandboxes.note_refusal({caller->tenant, caller->token_id, head.request_id},
+                         sandbox == parameters.end() ? "" : sandbox->second, error);
+  return std::unexpected(std::move(error));
 }
 
 Answer<std::optional<Response>> Rest::Impl::begin_once(const Request& request, const Caller& caller,

@@ -30,6 +30,7 @@ struct Call {
   nlohmann::json body;
   Reply reply;
 
+  [[nodiscard]] Actor actor() const { return {caller.tenant, caller.token_id, request.request_id}; }
   [[nodiscard]] const std::string& parameter(std::string_view name) const {
     return std::ranges::find(parameters, name, &std::pair<std::string, std::string>::first)->second;
   }
@@ -68,6 +69,6 @@ void add_lifecycle_handlers(Handlers& handlers, Sandboxes& sandboxes, Secrets& s
 void add_file_handlers(Handlers& handlers, Sandboxes& sandboxes);
 // `audit` may be null.
 void add_receipt_handlers(Handlers& handlers, Sandboxes& sandboxes, Audit* audit);
-void add_secret_handlers(Handlers& handlers, Secrets& secrets);
+void add_secret_handlers(Handlers& handlers, Sandboxes& sandboxes, Secrets& secrets);
 
 }  // namespace membrane::service

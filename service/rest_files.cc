@@ -40,7 +40,7 @@ class Files {
   explicit Files(Sandboxes& sandboxes) : sandboxes_(sandboxes) {}
 
   void read(const SharedCall& call) const {
-    sandboxes_.read_file(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
+    sandboxes_.read_file(call->actor(), id_of(call), call->query("context"), call->query("path"),
                          [call](Answer<std::string> bytes) {
                            if (!bytes) return call->refuse(bytes.error());
                            call->reply({.status = 200,
@@ -50,11 +50,11 @@ class Files {
   }
   void write(const SharedCall& call) const {
     if (!call->query("link_to").empty())
-      return change(call, [call](Guest& guest) {
-        return guest.make_link(call->query("path"), call->query("link_to"));
-      });
+      return change(
+          call, [call](Guest& guest) { return guest.make_link(call->query("path"), call->query("link_to")); },
+          {"link.made", {{"path", call->query("path")}, {"to", call->query("link_to")}}});
     if (!call->query("mode").empty()) return write_with_mode(call);
-    sandboxes_.write_file(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
+    sandboxes_.write_file(call->actor(), id_of(call), call->query("context"), call->query("path"),
                           call->request.body, [call](const Answer<void>& done) { answer_done(call, done); });
   }
   void remove(const SharedCall& call) const {
@@ -75,7 +75,7 @@ class Files {
   }
   void get_archive(const SharedCall& call) const {
     sandboxes_.with_files(
-        call->caller.tenant, id_of(call),
+        call->actor(), id_of(call),
         [call](Guest& guest) { return pack_files(guest, call->query("context"), call->query("path")); },
         [call](Answer<std::string> bytes) {
           if (!bytes) return call->refuse(bytes.error());
@@ -85,7 +85,7 @@ class Files {
   }
   void put_archive(const SharedCall& call) const {
     sandboxes_.with_files(
-        call->caller.tenant, id_of(call),
+        call->actor(), id_of(call),
         [call](Guest& guest) -> Answer<std::string> {
           const auto done =
               unpack_files(guest, call->query("context"), call->query("path"), call->request.body);
@@ -95,7 +95,9 @@ class Files {
         [call](const Answer<std::string>& done) {
           if (done) call->answer_nothing();
           else call->refuse(done.error());
-        });
+        },
+        FileChange{"archive.unpacked",
+                   {{"path", call->query("path")}, {"bytes", std::to_string(call->request.body.size())}}});
   }
   static std::string directory_of(const SharedCall& call) {
     std::string given = call->query("directory");
@@ -103,7 +105,7 @@ class Files {
   }
   void get_patch(const SharedCall& call) const {
     sandboxes_.make_patch(
-        call->caller.tenant, id_of(call), directory_of(call), call->query("since"),
+        call->actor(), id_of(call), directory_of(call), call->query("since"),
         [call](Answer<std::string> patch) {
           if (!patch) return call->refuse(patch.error());
           call->reply(
@@ -111,14 +113,14 @@ class Files {
         });
   }
   void apply_patch(const SharedCall& call) const {
-    sandboxes_.apply_patch(call->caller.tenant, id_of(call), directory_of(call), call->request.body,
+    sandboxes_.apply_patch(call->actor(), id_of(call), directory_of(call), call->request.body,
                            [call](const Answer<size_t>& changed) {
                              if (changed) call->answer(200, {{"changed_files", *changed}});
                              else call->refuse(changed.error());
                            });
   }
   void watch(const SharedCall& call) const {
-    sandboxes_.watch_files(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
+    sandboxes_.watch_files(call->actor(), id_of(call), call->query("context"), call->query("path"),
                            [call](const Answer<std::shared_ptr<BodySource>>& source) {
                              if (!source) return call->refuse(source.error());
                              call->reply(event_stream(*source));
@@ -141,7 +143,7 @@ class Files {
   // The answer of stat and list.
   void tell(const SharedCall& call, wasi::FileRequest request) const {
     sandboxes_.with_files(
-        call->caller.tenant, id_of(call),
+        call->actor(), id_of(call),
         [call, request = std::move(request)](Guest& guest) -> Answer<std::string> {
           const auto facts = guest.act_on_files(context_of(call), request);
           if (!facts) return std::unexpected(facts.error());
@@ -155,9 +157,9 @@ class Files {
           else call->refuse(text.error());
         });
   }
-  void change(const SharedCall& call, std::function<Answer<void>(Guest&)> how) const {
+  void change(const SharedCall& call, std::function<Answer<void>(Guest&)> how, FileChange noted) const {
     sandboxes_.with_files(
-        call->caller.tenant, id_of(call),
+        call->actor(), id_of(call),
         [how = std::move(how)](Guest& guest) -> Answer<std::string> {
           if (guest.kind() != Kind::kLinux) return std::unexpected(no_modes());
           if (const auto done = how(guest); !done) return std::unexpected(done.error());
@@ -166,7 +168,8 @@ class Files {
         [call](const Answer<std::string>& done) {
           if (done) call->answer_nothing();
           else call->refuse(done.error());
-        });
+        },
+        std::move(noted));
   }
   void write_with_mode(const SharedCall& call) const {
     const std::string digits = call->query("mode");  // four at most
@@ -175,14 +178,15 @@ class Files {
                            "Write it as 755, or as 644 for a file that is not run."});
     const auto mode = static_cast<uint32_t>(std::stoul(digits, nullptr, 8));
     sandboxes_.write_file(
-        call->caller.tenant, id_of(call), call->query("context"), call->query("path"), call->request.body,
+        call->actor(), id_of(call), call->query("context"), call->query("path"), call->request.body,
         [*this, call, mode](const Answer<void>& done) {
           if (!done) return call->refuse(done.error());
-          change(call, [call, mode](Guest& guest) { return guest.set_mode(call->query("path"), mode); });
+          change(call, [call, mode](Guest& guest) { return guest.set_mode(call->query("path"), mode); },
+                 {"mode.changed", {{"path", call->query("path")}, {"mode", call->query("mode")}}});
         });
   }
   void act(const SharedCall& call, wasi::FileRequest request, Then then) const {
-    sandboxes_.act_on_files(call->caller.tenant, id_of(call), context_of(call), std::move(request),
+    sandboxes_.act_on_files(call->actor(), id_of(call), context_of(call), std::move(request),
                             [call, then = std::move(then)](const Answer<std::vector<wasi::FileFact>>& facts) {
                               if (facts) then(*facts);
                               else call->refuse(facts.error());
@@ -190,7 +194,7 @@ class Files {
   }
   void list_made(const SharedCall& call) const {
     sandboxes_.list_files(
-        call->caller.tenant, id_of(call), call->query("context"),
+        call->actor(), id_of(call), call->query("context"),
         [call](const Answer<std::vector<sandbox::ReportFile>>& files) {
           if (!files) return call->refuse(files.error());
           OrderedJson list = OrderedJson::array();

@@ -73,21 +73,20 @@ class Lifecycle {
       if (each.name == name)
         return call->refuse({ApiCode::kConflict, "the template " + name + " is built in",
                              "Only templates that snapshots were promoted to can be removed."});
-    answer_done(call, sandboxes_.snapshots().remove_template(call->caller.tenant, name));
+    answer_done(call, sandboxes_.remove_template(call->actor(), name));
   }
 
   void create(const SharedCall& call) const {
     auto spec = read_spec(call);
+    if (!spec) sandboxes_.note_refusal(call->actor(), "", spec.error());
     if (!spec) return call->refuse(spec.error());
-    sandboxes_.create(call->caller.tenant, *std::move(spec),
+    sandboxes_.create(call->actor(), *std::move(spec),
                       [call](const Answer<SandboxInfo>& made) { answer_sandbox(call, 201, made); });
   }
   void get(const SharedCall& call) const {
     answer_sandbox(call, 200, sandboxes_.get(call->caller.tenant, id_of(call)));
   }
-  void kill(const SharedCall& call) const {
-    answer_done(call, sandboxes_.kill(call->caller.tenant, id_of(call)));
-  }
+  void kill(const SharedCall& call) const { answer_done(call, sandboxes_.kill(call->actor(), id_of(call))); }
 
   void update(const SharedCall& call) const {
     const Json& body = call->body;
@@ -100,37 +99,36 @@ class Lifecycle {
                          .metadata = optional_at<std::map<std::string, std::string>>(body, "metadata"),
                          .labels = optional_at<std::vector<std::string>>(body, "labels"),
                          .if_version = *version};
-    auto changed = sandboxes_.update(call->caller.tenant, id_of(call), change);
+    auto changed = sandboxes_.update(call->actor(), id_of(call), change);
     if (!changed || !body.contains("env")) return answer_sandbox(call, 200, changed);
-    sandboxes_.set_environment(call->caller.tenant, id_of(call), *environment,
+    sandboxes_.set_environment(call->actor(), id_of(call), *environment,
                                [call](const Answer<SandboxInfo>& info) { answer_sandbox(call, 200, info); });
   }
 
   // -- as bytes
   void pause(const SharedCall& call) const {
-    sandboxes_.pause(call->caller.tenant, id_of(call),
+    sandboxes_.pause(call->actor(), id_of(call),
                      [call](const Answer<SandboxInfo>& info) { answer_sandbox(call, 200, info); });
   }
   void resume(const SharedCall& call) const {
-    sandboxes_.resume(call->caller.tenant, id_of(call),
+    sandboxes_.resume(call->actor(), id_of(call),
                       [call](const Answer<SandboxInfo>& info) { answer_sandbox(call, 200, info); });
   }
   void reset(const SharedCall& call) const {
-    sandboxes_.reset(call->caller.tenant, id_of(call), call->body.at("snapshot").get<std::string>(),
+    sandboxes_.reset(call->actor(), id_of(call), call->body.at("snapshot").get<std::string>(),
                      [call](const Answer<SandboxInfo>& info) { answer_sandbox(call, 200, info); });
   }
   void fork(const SharedCall& call) const {
     const size_t count = call->body.is_object() ? call->body.value("count", size_t{1}) : 1;
-    sandboxes_.fork(call->caller.tenant, id_of(call), count,
-                    [call](const Answer<std::vector<SandboxInfo>>& forks) {
-                      if (!forks) return call->refuse(forks.error());
-                      OrderedJson list = OrderedJson::array();
-                      for (const SandboxInfo& each : *forks) list.push_back(service::to_json(each));
-                      call->answer(201, {{"sandboxes", list}});
-                    });
+    sandboxes_.fork(call->actor(), id_of(call), count, [call](const Answer<std::vector<SandboxInfo>>& forks) {
+      if (!forks) return call->refuse(forks.error());
+      OrderedJson list = OrderedJson::array();
+      for (const SandboxInfo& each : *forks) list.push_back(service::to_json(each));
+      call->answer(201, {{"sandboxes", list}});
+    });
   }
   void snapshot(const SharedCall& call) const {
-    sandboxes_.snapshot(call->caller.tenant, id_of(call),
+    sandboxes_.snapshot(call->actor(), id_of(call),
                         [call](const Answer<SnapshotInfo>& made) { answer_snapshot(call, 201, made); });
   }
 
@@ -147,7 +145,7 @@ class Lifecycle {
     call->answer(200, to_json(found->info));
   }
   void delete_snapshot(const SharedCall& call) const {
-    answer_done(call, sandboxes_.snapshots().remove(call->caller.tenant, call->parameter("snapshot")));
+    answer_done(call, sandboxes_.remove_snapshot(call->actor(), call->parameter("snapshot")));
   }
   void promote(const SharedCall& call) const {
     const std::string name = call->body["name"];
@@ -162,14 +160,13 @@ class Lifecycle {
       if (lang::language_named(each.name) == lang::language_named(name))
         return call->refuse(
             {ApiCode::kConflict, "the template " + name + " is built in", "Choose another name."});
-    answer_snapshot(call, 200,
-                    sandboxes_.snapshots().promote(call->caller.tenant, call->parameter("snapshot"), name));
+    answer_snapshot(call, 200, sandboxes_.promote_snapshot(call->actor(), call->parameter("snapshot"), name));
   }
 
   // -- contexts
   void create_context(const SharedCall& call) const {
     const std::string name = call->body.is_object() ? call->body.value("template", "") : "";
-    sandboxes_.open_context(call->caller.tenant, id_of(call), name, [call](const Answer<ContextInfo>& made) {
+    sandboxes_.open_context(call->actor(), id_of(call), name, [call](const Answer<ContextInfo>& made) {
       if (!made) return call->refuse(made.error());
       call->answer(201, to_json(*made));
     });
@@ -182,7 +179,7 @@ class Lifecycle {
     call->answer(200, {{"contexts", list}});
   }
   void delete_context(const SharedCall& call) const {
-    sandboxes_.close_context(call->caller.tenant, id_of(call), call->parameter("context"),
+    sandboxes_.close_context(call->actor(), id_of(call), call->parameter("context"),
                              [call](const Answer<void>& done) { answer_done(call, done); });
   }
 
@@ -196,9 +193,9 @@ class Lifecycle {
     const auto has = sandboxes_.policy(call->caller.tenant, id_of(call));
     if (!has) return call->refuse(has.error());
     auto wanted = read_policy(call, call->body, has->limits);
+    if (!wanted) sandboxes_.note_refusal(call->actor(), id_of(call), wanted.error());
     if (!wanted) return call->refuse(wanted.error());
-    sandboxes_.set_policy(call->caller.tenant, id_of(call), *std::move(wanted),
-                          call->caller.may("policy:widen"),
+    sandboxes_.set_policy(call->actor(), id_of(call), *std::move(wanted), call->caller.may("policy:widen"),
                           [call](const Answer<SandboxInfo>& info) { answer_sandbox(call, 200, info); });
   }
 

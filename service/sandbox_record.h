@@ -53,6 +53,7 @@ struct Sandboxes::Sandbox {
   std::optional<Parked> parked;   // in memory
   std::optional<KeptGuest> kept;  // in images: paused, or parked by a previous service
   uint64_t forks = 0;             // number of forks made
+  Actor actor;                    // who asked for the running task
 };
 
 ApiError no_sandbox(const std::string& id);
@@ -63,13 +64,14 @@ uint64_t us_since(std::chrono::steady_clock::time_point begin);
 // -- templates of Sandboxes, for its own files
 
 template <typename T>
-void Sandboxes::with_sandbox(const std::string& tenant, const std::string& id, Then<T> then,
+void Sandboxes::with_sandbox(const Actor& actor, const std::string& id, Then<T> then,
                              std::function<Answer<T>(Sandbox&)> act, Turn turn) {
-  const auto sandbox = find(tenant, id);
+  const auto sandbox = find(actor.tenant, id);
   if (!sandbox) return then(std::unexpected(sandbox.error()));
   const Answer<void> posted = post(
       *sandbox,
-      [then, act = std::move(act)](Sandbox& in) -> std::function<void()> {
+      [then, actor, act = std::move(act)](Sandbox& in) -> std::function<void()> {
+        in.actor = actor;
         bool is_dead = false;
         {
           const std::lock_guard lock(in.mutex);
@@ -84,13 +86,24 @@ void Sandboxes::with_sandbox(const std::string& tenant, const std::string& id, T
 }
 
 template <typename T>
-void Sandboxes::with_guest(const std::string& tenant, const std::string& id, Then<T> then,
-                           std::function<Answer<T>(Guest&)> act) {
-  with_sandbox<T>(tenant, id, std::move(then), [this, act = std::move(act)](Sandbox& in) -> Answer<T> {
-    const auto guest = wake(in);
-    if (!guest) return std::unexpected(guest.error());
-    return act(**guest);
-  });
+void Sandboxes::with_guest(const Actor& actor, const std::string& id, Then<T> then,
+                           std::function<Answer<T>(Guest&)> act, std::optional<FileChange> change) {
+  with_sandbox<T>(actor, id, std::move(then),
+                  [this, act = std::move(act), change = std::move(change)](Sandbox& in) -> Answer<T> {
+                    const auto guest = wake(in);
+                    if (!guest) return std::unexpected(guest.error());
+                    auto answer = act(**guest);
+                    if (answer && change) static_cast<void>(note(in, change->event, change->fields));
+                    return answer;
+                  });
+}
+
+template <typename T>
+Sandboxes::Then<T> Sandboxes::noting_refusal(const Actor& actor, const std::string& id, Then<T> then) {
+  return [this, actor, id, then = std::move(then)](Answer<T> answer) {
+    if (!answer) note_refusal(actor, id, answer.error());
+    then(std::move(answer));
+  };
 }
 
 }  // namespace membrane::service

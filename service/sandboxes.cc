@@ -161,7 +161,8 @@ void Sandboxes::end(Sandbox& sandbox) {
   if (!sandbox.is_at_work && sandbox.at_once.empty()) let_go(sandbox);
 }
 
-Answer<void> Sandboxes::kill(const std::string& tenant, const std::string& id) {
+Answer<void> Sandboxes::kill(const Actor& actor, const std::string& id) {
+  const std::string& tenant = actor.tenant;
   auto sandbox = find(tenant, id);
   if (!sandbox) return std::unexpected(sandbox.error());
   {
@@ -170,7 +171,7 @@ Answer<void> Sandboxes::kill(const std::string& tenant, const std::string& id) {
     forget_some_of(tenant, 1, (*sandbox)->memory_bytes);
   }
   end(**sandbox);
-  watcher_.ended(tenant, id, EndReason::kKilled);
+  watcher_.ended(actor, id, EndReason::kKilled);
   if (options_.receipts != nullptr) options_.receipts->forget(id);
   return {};
 }
@@ -193,7 +194,7 @@ void Sandboxes::expire() {
   }
   for (const auto& sandbox : over) {
     end(*sandbox);
-    watcher_.ended(sandbox->tenant, sandbox->id,
+    watcher_.ended({sandbox->tenant}, sandbox->id,
                    sandbox->expires_at_ms <= now ? EndReason::kExpired : EndReason::kIdle);
     if (options_.receipts != nullptr) options_.receipts->forget(sandbox->id);
   }
@@ -216,6 +217,27 @@ std::vector<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::all_sandboxes() cons
   const std::lock_guard lock(mutex_);
   for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox);
   return all;
+}
+
+// -- the audit log --------------------------------------------------------------------------------------------------
+
+Answer<void> Sandboxes::note(const Actor& actor, std::string_view event,
+                             const std::map<std::string, std::string>& fields) {
+  return watcher_.acted(actor, event, fields);
+}
+
+Answer<void> Sandboxes::note(const Sandbox& in, std::string_view event,
+                             std::map<std::string, std::string> fields) {
+  fields.emplace("sandbox", in.id);
+  return watcher_.acted(in.actor, event, fields);
+}
+
+void Sandboxes::note_refusal(const Actor& actor, const std::string& sandbox, const ApiError& error) {
+  if (error.code != ApiCode::kForbidden && error.code != ApiCode::kQuotaExceeded) return;
+  std::map<std::string, std::string> fields = {{"code", std::string(name_of(error.code))},
+                                               {"why", error.message}};
+  if (!sandbox.empty()) fields.emplace("sandbox", sandbox);
+  static_cast<void>(watcher_.acted(actor, "request.refused", fields));
 }
 
 // -- looking ------------------------------------------------------------------------------------------------------
@@ -290,9 +312,9 @@ Answer<SandboxPage> Sandboxes::list(const std::string& tenant, const SandboxFilt
   return page;
 }
 
-Answer<SandboxInfo> Sandboxes::update(const std::string& tenant, const std::string& id,
+Answer<SandboxInfo> Sandboxes::update(const Actor& actor, const std::string& id,
                                       const SandboxChange& change) {
-  const auto found = find(tenant, id);
+  const auto found = find(actor.tenant, id);
   if (!found) return std::unexpected(found.error());
   Sandbox& sandbox = **found;
   {
@@ -310,7 +332,7 @@ Answer<SandboxInfo> Sandboxes::update(const std::string& tenant, const std::stri
     if (change.metadata) sandbox.metadata = *change.metadata;
     if (change.labels) sandbox.labels = *change.labels;
   }
-  if (const auto noted = note_change(sandbox); !noted) return std::unexpected(noted.error());
+  if (const auto noted = write_change(sandbox); !noted) return std::unexpected(noted.error());
   return info_of(sandbox);
 }
 

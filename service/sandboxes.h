@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "service/actor.h"
 #include "service/errors.h"
 #include "service/exec.h"
 #include "service/file_watch.h"
@@ -82,6 +83,15 @@ struct SandboxInfo {
   bool has_exec = false;  // a running or waiting one; reading files does not count
 };
 
+// What a request does to files, for the audit log.
+struct FileChange {
+  std::string event;  // "file.written"
+  std::map<std::string, std::string> fields;
+
+  // Nothing for an act that changes no file.
+  static std::optional<FileChange> of(const wasi::FileRequest& request);
+};
+
 struct ContextInfo {
   std::string id;
   std::string template_name;
@@ -134,6 +144,7 @@ struct ExecSpec {
   std::function<void(const std::shared_ptr<Exec>&, int process_id)> hear_begun = {};
   // Gets the report before Exec::when_done() is answered; may be null.
   std::function<void(const sandbox::Report&)> hear_report = {};
+  Actor actor = {};  // set by Sandboxes::exec()
 };
 
 struct SandboxesOptions {
@@ -181,48 +192,51 @@ class Sandboxes {
   template <typename T>
   using Then = std::function<void(Answer<T>)>;
 
-  void create(const std::string& tenant, SandboxSpec spec, Then<SandboxInfo> then);
+  void create(const Actor& actor, SandboxSpec spec, Then<SandboxInfo> then);
   [[nodiscard]] Answer<SandboxInfo> get(const std::string& tenant, const std::string& id);
   [[nodiscard]] Answer<SandboxPage> list(const std::string& tenant, const SandboxFilter& filter);
-  [[nodiscard]] Answer<SandboxInfo> update(const std::string& tenant, const std::string& id,
+  [[nodiscard]] Answer<SandboxInfo> update(const Actor& actor, const std::string& id,
                                            const SandboxChange& change);
   // Stops what it runs; answers waiting requests with kNotFound.
-  [[nodiscard]] Answer<void> kill(const std::string& tenant, const std::string& id);
+  [[nodiscard]] Answer<void> kill(const Actor& actor, const std::string& id);
 
   // -- as it stands: to bytes and back, and many of it. Errors, besides kNotFound: kUnsupported for what cannot be kept
   // (sandbox/session/session.h); kConflict for a sandbox that is paused, or is not. What it was asked before is done first.
-  void pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
-  void resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
-  void snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then);
+  void pause(const Actor& actor, const std::string& id, Then<SandboxInfo> then);
+  void resume(const Actor& actor, const std::string& id, Then<SandboxInfo> then);
+  void snapshot(const Actor& actor, const std::string& id, Then<SnapshotInfo> then);
   // Restores a snapshot of the same template, under the sandbox's own policy; its state since then is lost.
   // Errors, in addition: kInvalidValue for a missing snapshot; kConflict for one of another template, or with
   // more contexts than it has memory for; kUnsupported for a sandbox that seals.
-  void reset(const std::string& tenant, const std::string& id, const std::string& snapshot,
-             Then<SandboxInfo> then);
+  void reset(const Actor& actor, const std::string& id, const std::string& snapshot, Then<SandboxInfo> then);
   // Creates independent copies of the current state, each with its own randomness; they have the sandbox's
   // settings, and its time to live from now. All or none.
-  void fork(const std::string& tenant, const std::string& id, size_t count,
-            Then<std::vector<SandboxInfo>> then);
+  void fork(const Actor& actor, const std::string& id, size_t count, Then<std::vector<SandboxInfo>> then);
 
-  void open_context(const std::string& tenant, const std::string& id, std::string template_name,
+  // As Snapshots has them, with a record in the audit log.
+  Answer<SnapshotInfo> promote_snapshot(const Actor& actor, const std::string& snapshot,
+                                        const std::string& name);
+  Answer<void> remove_template(const Actor& actor, const std::string& name);
+  Answer<void> remove_snapshot(const Actor& actor, const std::string& snapshot);
+
+  void open_context(const Actor& actor, const std::string& id, std::string template_name,
                     Then<ContextInfo> then);
-  void close_context(const std::string& tenant, const std::string& id, std::string context, Then<void> then);
+  void close_context(const Actor& actor, const std::string& id, std::string context, Then<void> then);
   [[nodiscard]] Answer<std::vector<ContextInfo>> contexts(const std::string& tenant, const std::string& id);
 
-  void set_environment(const std::string& tenant, const std::string& id, Environment environment,
+  void set_environment(const Actor& actor, const std::string& id, Environment environment,
                        Then<SandboxInfo> then);
   [[nodiscard]] Answer<policy::Policy> policy(const std::string& tenant, const std::string& id);
   // Comes before waiting requests. What runs is stopped, with the outcome kCancelled, so that nothing happens
   // any more that the policy does not grant. The packages stay. Errors: kForbidden for a policy that grants
   // more, without `may_widen`.
-  void set_policy(const std::string& tenant, const std::string& id, policy::Policy policy, bool may_widen,
+  void set_policy(const Actor& actor, const std::string& id, policy::Policy policy, bool may_widen,
                   Then<SandboxInfo> then);
 
   // Queues an exec: Exec::when_done() and Exec::events() report its progress. Errors: kTooManyRequests for a
   // sandbox with too many requests, and for a tenant whose execs hold too much. If it is to be sealed:
   // kConflict for a session that does not seal; kUnsupported without receipts; those of Receipts.
-  [[nodiscard]] Answer<std::shared_ptr<Exec>> exec(const std::string& tenant, const std::string& id,
-                                                   ExecSpec spec);
+  [[nodiscard]] Answer<std::shared_ptr<Exec>> exec(const Actor& actor, const std::string& id, ExecSpec spec);
   // The kept execs, oldest first.
   [[nodiscard]] Answer<std::vector<std::shared_ptr<Exec>>> list_execs(const std::string& tenant,
                                                                       const std::string& id);
@@ -238,8 +252,7 @@ class Sandboxes {
   [[nodiscard]] Answer<void> write_input(const std::string& tenant, const std::string& id,
                                          const std::string& exec, std::string_view bytes, bool is_end);
   // Ends it, whether it runs or waits; does nothing if it is over.
-  [[nodiscard]] Answer<void> cancel_exec(const std::string& tenant, const std::string& id,
-                                         const std::string& exec);
+  [[nodiscard]] Answer<void> cancel_exec(const Actor& actor, const std::string& id, const std::string& exec);
 
   // Requests of running programs that wait for approval (exec.h): one at most.
   [[nodiscard]] Answer<std::vector<PendingApproval>> approvals(const std::string& tenant,
@@ -249,16 +262,16 @@ class Sandboxes {
                                                const std::string& approval, bool allow);
 
   // For a context's files: "" for the context that exists from the start.
-  void read_file(const std::string& tenant, const std::string& id, std::string context, std::string path,
+  void read_file(const Actor& actor, const std::string& id, std::string context, std::string path,
                  Then<std::string> then);
-  void write_file(const std::string& tenant, const std::string& id, std::string context, std::string path,
+  void write_file(const Actor& actor, const std::string& id, std::string context, std::string path,
                   std::string bytes, Then<void> then);
-  void list_files(const std::string& tenant, const std::string& id, std::string context,
+  void list_files(const Actor& actor, const std::string& id, std::string context,
                   Then<std::vector<sandbox::ReportFile>> then);
-  void act_on_files(const std::string& tenant, const std::string& id, std::string context,
-                    wasi::FileRequest request, Then<std::vector<wasi::FileFact>> then);
+  void act_on_files(const Actor& actor, const std::string& id, std::string context, wasi::FileRequest request,
+                    Then<std::vector<wasi::FileFact>> then);
   // Watches a directory for changes from now on.
-  void watch_files(const std::string& tenant, const std::string& id, std::string context, std::string path,
+  void watch_files(const Actor& actor, const std::string& id, std::string context, std::string path,
                    Then<std::shared_ptr<BodySource>> then);
   // Charges bytes of the service's memory to the tenant until the Hold is destroyed. Finished execs of the
   // tenant are forgotten to make room. Errors: kTooManyRequests.
@@ -266,15 +279,22 @@ class Sandboxes {
 
   // Guest::make_patch(); `since` is the id of a snapshot, or "". The memory that a patch takes is charged to
   // the tenant while it is made. Errors: also kInvalidValue for a missing snapshot; those of hold().
-  void make_patch(const std::string& tenant, const std::string& id, std::string directory, std::string since,
+  void make_patch(const Actor& actor, const std::string& id, std::string directory, std::string since,
                   Then<std::string> then);
   // Guest::apply_patch(), for a patch that must live until `then` was called; returns the number of changed
   // files.
-  void apply_patch(const std::string& tenant, const std::string& id, std::string directory,
-                   std::string_view patch, Then<size_t> then);
-  // Several file operations with nothing else in between.
-  void with_files(const std::string& tenant, const std::string& id,
-                  std::function<Answer<std::string>(Guest&)> act, Then<std::string> then);
+  void apply_patch(const Actor& actor, const std::string& id, std::string directory, std::string_view patch,
+                   Then<size_t> then);
+  // Several file operations with nothing else in between. `change`: what they do to files, if they succeed.
+  void with_files(const Actor& actor, const std::string& id, std::function<Answer<std::string>(Guest&)> act,
+                  Then<std::string> then, std::optional<FileChange> change = std::nullopt);
+
+  // -- for the audit log
+  // Something else that was done at a request. Errors: those of the log; then the request must fail.
+  [[nodiscard]] Answer<void> note(const Actor& actor, std::string_view event,
+                                  const std::map<std::string, std::string>& fields);
+  // A refused request. Only what the token may not do, and what is beyond a quota, is recorded. `sandbox` may be "".
+  void note_refusal(const Actor& actor, const std::string& sandbox, const ApiError& error);
 
   // Ends sandboxes whose time is over. Call it from time to time; nothing else depends on how often.
   void expire();
@@ -352,7 +372,7 @@ class Sandboxes {
   Answer<std::vector<SandboxInfo>> put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us);
   Answer<void> go_back(Sandbox& in, const std::string& to);
   Answer<std::vector<Made>> fork_guest(Sandbox& sandbox, size_t count);
-  Then<SandboxInfo> as_it_stands(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
+  Then<SandboxInfo> as_it_stands(const Actor& actor, const std::string& id, Then<SandboxInfo> then);
   // kIdle: does not count as a use of the sandbox, and is refused while it has anything to do. kAtEnd: last,
   // however much there is to do.
   enum class Turn : uint8_t { kLast, kNext, kIdle, kAtEnd };
@@ -427,19 +447,24 @@ class Sandboxes {
   Answer<void> put_away(Sandbox& in, bool is_paused);
   void park(Sandbox& in);
   static void cancel_all(Sandbox& in);
-  Answer<void> note_change(Sandbox& in);
+  Answer<void> write_change(Sandbox& in);
   // Under its mutex. `info` is that of the sandbox.
   static KeptSandbox kept_of(const Sandbox& in, SandboxInfo info, KeptGuest guest);
   static bool is_due(const Sandbox& in, int64_t now, uint64_t after_ms);
   static SandboxInfo info_under_lock(const Sandbox& in);
+  // Of a running task, for the one who asked for it.
+  Answer<void> note(const Sandbox& in, std::string_view event,
+                    std::map<std::string, std::string> fields = {});
+  template <typename T>
+  Then<T> noting_refusal(const Actor& actor, const std::string& id, Then<T> then);
   void look_for_watches(Sandbox& sandbox);
   // Runs `act` as a task of the sandbox, whether it is paused or not; never when it is dead.
   template <typename T>
-  void with_sandbox(const std::string& tenant, const std::string& id, Then<T> then,
+  void with_sandbox(const Actor& actor, const std::string& id, Then<T> then,
                     std::function<Answer<T>(Sandbox&)> act, Turn turn = Turn::kLast);
   template <typename T>
-  void with_guest(const std::string& tenant, const std::string& id, Then<T> then,
-                  std::function<Answer<T>(Guest&)> act);
+  void with_guest(const Actor& actor, const std::string& id, Then<T> then,
+                  std::function<Answer<T>(Guest&)> act, std::optional<FileChange> change = std::nullopt);
 
   Guests& guests_;
   Images& images_;

@@ -100,13 +100,15 @@ void Sandboxes::put_in(const std::shared_ptr<Sandbox>& sandbox) {
   sandboxes_.emplace(sandbox->id, sandbox);
 }
 
-void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<SandboxInfo> then) {
+void Sandboxes::create(const Actor& actor, SandboxSpec spec, Then<SandboxInfo> then) {
+  const std::string& tenant = actor.tenant;
+  then = noting_refusal(actor, "", std::move(then));
   const uint64_t ttl_s = std::min(spec.ttl_s.value_or(options_.usual_ttl_s), options_.most_ttl_s);
   const uint64_t memory_bytes = memory_of(tenant, spec);
   if (const Answer<void> room = take_room(tenant, 1, memory_bytes); !room)
     return then(std::unexpected(room.error()));
   const auto began = std::chrono::steady_clock::now();
-  const bool posted = pool_.post(tenant, [this, tenant, spec = std::move(spec), ttl_s, then, began,
+  const bool posted = pool_.post(tenant, [this, actor, tenant, spec = std::move(spec), ttl_s, then, began,
                                           memory_bytes] {
     auto made = make_guest(tenant, spec);
     if (!made) {
@@ -133,7 +135,8 @@ void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<Sandbox
     sandbox->contexts = std::move(made->contexts);
     sandbox->spec = std::move(made->spec);
     sandbox->guest = std::move(made->guest);
-    if (const auto noted = watcher_.created(tenant, info_of(*sandbox), sandbox->spec.policy, us_since(began));
+    if (const auto noted =
+            watcher_.created(actor, info_of(*sandbox), sandbox->spec.policy, spec.snapshot, us_since(began));
         !noted) {
       give_room_back(tenant, 1, memory_bytes);
       return then(std::unexpected(noted.error()));

@@ -68,8 +68,9 @@ Answer<std::shared_ptr<Exec>> Sandboxes::begin_exec(const std::string& tenant, c
   return std::make_shared<Exec>(new_id(kExecPrefix), id, now_ms(), *std::move(held));
 }
 
-Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const std::string& id,
-                                              ExecSpec spec) {
+Answer<std::shared_ptr<Exec>> Sandboxes::exec(const Actor& actor, const std::string& id, ExecSpec spec) {
+  const std::string& tenant = actor.tenant;
+  spec.actor = actor;
   const auto sandbox = find(tenant, id);
   if (!sandbox) return std::unexpected(sandbox.error());
   auto unfinished = count_exec();
@@ -89,7 +90,10 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
           "the sandbox runs " + count_of((*sandbox)->at_once.size(), "program") + ", which is the limit",
           "Wait for some, or cancel them; programs that they start do not count.");
   }
-  if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
+  if (const auto may = watcher_.may_exec(tenant); !may) {
+    note_refusal(actor, id, may.error());
+    return std::unexpected(may.error());
+  }
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
     return std::unexpected(sealable.error());
   const auto made = begin_exec(tenant, id, spec);
@@ -109,7 +113,8 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
       post(*sandbox,
            [this, shared = std::weak_ptr(*sandbox), exec, spec = std::move(spec),
             queued = std::chrono::steady_clock::now(),
-            unfinished = *unfinished](Sandbox&) mutable -> std::function<void()> {
+            unfinished = *unfinished](Sandbox& in) mutable -> std::function<void()> {
+             in.actor = spec.actor;
              return run(shared.lock(), exec, std::move(spec), us_since(queued), unfinished);
            });
   if (posted) return exec;
@@ -208,12 +213,13 @@ Answer<void> Sandboxes::write_input(const std::string& tenant, const std::string
   return (*found)->write_input(bytes, is_end);
 }
 
-Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string& id,
-                                    const std::string& exec) {
-  const auto found = find_exec(tenant, id, exec);
+Answer<void> Sandboxes::cancel_exec(const Actor& actor, const std::string& id, const std::string& exec) {
+  const auto found = find_exec(actor.tenant, id, exec);
   if (!found) return std::unexpected(found.error());
-  const auto sandbox = find(tenant, id);
+  const auto sandbox = find(actor.tenant, id);
   if (!sandbox) return std::unexpected(sandbox.error());
+  if ((*found)->state() == ExecState::kDone) return {};
+  static_cast<void>(note(actor, "exec.cancelled", {{"sandbox", id}, {"exec", exec}}));
   const std::lock_guard lock((*sandbox)->mutex);
   if ((*sandbox)->running == *found) (*sandbox)->guest->stop();
   else if ((*found)->state() != ExecState::kDone) (*found)->cancel();

@@ -7,42 +7,59 @@
 
 namespace membrane::service {
 
-void Sandboxes::read_file(const std::string& tenant, const std::string& id, std::string context,
-                          std::string path, Then<std::string> then) {
-  with_guest<std::string>(tenant, id, std::move(then),
+std::optional<FileChange> FileChange::of(const wasi::FileRequest& request) {
+  switch (request.act) {
+    case wasi::FileAct::kRemove: return FileChange{"file.removed", {{"path", request.path}}};
+    case wasi::FileAct::kMove: return FileChange{"file.moved", {{"path", request.path}, {"to", request.to}}};
+    case wasi::FileAct::kMakeDirectory: return FileChange{"directory.made", {{"path", request.path}}};
+    default: return std::nullopt;
+  }
+}
+
+void Sandboxes::read_file(const Actor& actor, const std::string& id, std::string context, std::string path,
+                          Then<std::string> then) {
+  with_guest<std::string>(actor, id, std::move(then),
                           [context = std::move(context), path = std::move(path)](Guest& guest) {
                             return guest.read_file(context, path);
                           });
 }
 
-void Sandboxes::write_file(const std::string& tenant, const std::string& id, std::string context,
-                           std::string path, std::string bytes, Then<void> then) {
-  auto held = hold(tenant, bytes.size());
+void Sandboxes::write_file(const Actor& actor, const std::string& id, std::string context, std::string path,
+                           std::string bytes, Then<void> then) {
+  auto held = hold(actor.tenant, bytes.size());
   if (!held) return then(std::unexpected(held.error()));
-  with_guest<void>(tenant, id, std::move(then),
-                   [context = std::move(context), path = std::move(path), bytes = std::move(bytes),
-                    kept = std::make_shared<HeldBytes::Hold>(*std::move(held))](Guest& guest) {
-                     return guest.write_file(context, path, bytes);
-                   });
+  FileChange change{"file.written", {{"path", path}, {"bytes", std::to_string(bytes.size())}}};
+  with_guest<void>(
+      actor, id, std::move(then),
+      [context = std::move(context), path = std::move(path), bytes = std::move(bytes),
+       kept = std::make_shared<HeldBytes::Hold>(*std::move(held))](Guest& guest) {
+        return guest.write_file(context, path, bytes);
+      },
+      std::move(change));
 }
 
-void Sandboxes::list_files(const std::string& tenant, const std::string& id, std::string context,
+void Sandboxes::list_files(const Actor& actor, const std::string& id, std::string context,
                            Then<std::vector<sandbox::ReportFile>> then) {
   with_guest<std::vector<sandbox::ReportFile>>(
-      tenant, id, std::move(then),
+      actor, id, std::move(then),
       [context = std::move(context)](Guest& guest) { return guest.files(context); });
 }
 
-void Sandboxes::act_on_files(const std::string& tenant, const std::string& id, std::string context,
+void Sandboxes::act_on_files(const Actor& actor, const std::string& id, std::string context,
                              wasi::FileRequest request, Then<std::vector<wasi::FileFact>> then) {
-  with_guest<std::vector<wasi::FileFact>>(tenant, id, std::move(then),
-                                          [context = std::move(context), request = std::move(request)](
-                                              Guest& guest) { return guest.act_on_files(context, request); });
+  auto change = FileChange::of(request);
+  with_guest<std::vector<wasi::FileFact>>(
+      actor, id, std::move(then),
+      [context = std::move(context), request = std::move(request)](Guest& guest) {
+        return guest.act_on_files(context, request);
+      },
+      std::move(change));
 }
 
-void Sandboxes::with_files(const std::string& tenant, const std::string& id,
-                           std::function<Answer<std::string>(Guest&)> act, Then<std::string> then) {
-  with_guest<std::string>(tenant, id, std::move(then), std::move(act));
+void Sandboxes::with_files(const Actor& actor, const std::string& id,
+                           std::function<Answer<std::string>(Guest&)> act, Then<std::string> then,
+                           std::optional<FileChange> change) {
+  with_guest<std::string>(actor, id, std::move(then), std::move(act), std::move(change));
 }
 
 template <typename T>
@@ -61,15 +78,16 @@ Answer<T> Sandboxes::with_patch_memory(const std::string& tenant,
   return answer;
 }
 
-void Sandboxes::make_patch(const std::string& tenant, const std::string& id, std::string directory,
+void Sandboxes::make_patch(const Actor& actor, const std::string& id, std::string directory,
                            std::string since, Then<std::string> then) {
-  with_guest<std::string>(
-      tenant, id, std::move(then),
-      [this, tenant, directory = std::move(directory), since = std::move(since)](Guest& guest) {
-        return with_patch_memory<std::string>(tenant, [&](const computers::PatchMemory& memory) {
-          return make_patch_of(guest, tenant, directory, since, memory);
-        });
-      });
+  with_guest<std::string>(actor, id, std::move(then),
+                          [this, tenant = actor.tenant, directory = std::move(directory),
+                           since = std::move(since)](Guest& guest) {
+                            return with_patch_memory<std::string>(
+                                tenant, [&](const computers::PatchMemory& memory) {
+                                  return make_patch_of(guest, tenant, directory, since, memory);
+                                });
+                          });
 }
 
 Answer<std::string> Sandboxes::make_patch_of(Guest& guest, const std::string& tenant,
@@ -89,24 +107,27 @@ Answer<std::string> Sandboxes::make_patch_of(Guest& guest, const std::string& te
   return guest.make_patch(directory, &*first, memory);
 }
 
-void Sandboxes::apply_patch(const std::string& tenant, const std::string& id, std::string directory,
+void Sandboxes::apply_patch(const Actor& actor, const std::string& id, std::string directory,
                             std::string_view patch, Then<size_t> then) {
+  FileChange change{"patch.applied", {{"path", directory}, {"bytes", std::to_string(patch.size())}}};
   with_guest<size_t>(
-      tenant, id, std::move(then), [this, tenant, directory = std::move(directory), patch](Guest& guest) {
+      actor, id, std::move(then),
+      [this, tenant = actor.tenant, directory = std::move(directory), patch](Guest& guest) {
         return with_patch_memory<size_t>(tenant, [&](const computers::PatchMemory& memory) -> Answer<size_t> {
           const auto changed = guest.apply_patch(directory, patch, memory);
           if (!changed) return std::unexpected(changed.error());
           return changed->size();
         });
-      });
+      },
+      std::move(change));
 }
 
-void Sandboxes::watch_files(const std::string& tenant, const std::string& id, std::string context,
-                            std::string path, Then<std::shared_ptr<BodySource>> then) {
+void Sandboxes::watch_files(const Actor& actor, const std::string& id, std::string context, std::string path,
+                            Then<std::shared_ptr<BodySource>> then) {
   const auto watch =
-      std::make_shared<FileWatch>(std::move(context), std::move(path), HeldBytes::Hold(held_, tenant));
+      std::make_shared<FileWatch>(std::move(context), std::move(path), HeldBytes::Hold(held_, actor.tenant));
   with_sandbox<std::shared_ptr<BodySource>>(
-      tenant, id, std::move(then), [this, watch](Sandbox& in) -> Answer<std::shared_ptr<BodySource>> {
+      actor, id, std::move(then), [this, watch](Sandbox& in) -> Answer<std::shared_ptr<BodySource>> {
         const auto guest = wake(in);
         if (!guest) return std::unexpected(guest.error());
         const auto facts = (*guest)->act_on_files(

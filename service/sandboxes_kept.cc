@@ -2,22 +2,62 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "policy/grants.h"
 #include "policy/restrict.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
 
 namespace membrane::service {
+namespace {
+
+using Fields = std::map<std::string, std::string>;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// The names of its variables: values may be secret.
+Fields names_in(const Environment& environment) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : environment) names.push_back(name);
+  return {{"names", joined(names)}};
+}
+
+// What a changed policy grants, and what it grants no longer, and the limits that it changes.
+Fields changes_of(const policy::Policy& before, const policy::Policy& after) {
+  const std::vector<std::string> had = policy::grants_of(before), has = policy::grants_of(after);
+  const auto without = [](std::vector<std::string> grants, const std::vector<std::string>& others) {
+    std::erase_if(grants,
+                  [&](const std::string& grant) { return std::ranges::find(others, grant) != others.end(); });
+    return joined(grants);
+  };
+  Fields fields = {{"grants", joined(has)}};
+  if (const std::string added = without(has, had); !added.empty()) fields["added"] = added;
+  if (const std::string revoked = without(had, has); !revoked.empty()) fields["revoked"] = revoked;
+  std::vector<std::string> limits;
+#define LIMIT(member, name, ...)                                                     \
+  if (before.limits.member != after.limits.member)                                   \
+    limits.push_back(std::string(name) + "=" + std::to_string(after.limits.member));
+#include "policy/limits.def"
+#undef LIMIT
+  if (!limits.empty()) fields["limits"] = joined(limits);
+  return fields;
+}
+
+}  // namespace
 
 // The answer describes the sandbox after its task.
-Sandboxes::Then<SandboxInfo> Sandboxes::as_it_stands(const std::string& tenant, const std::string& id,
+Sandboxes::Then<SandboxInfo> Sandboxes::as_it_stands(const Actor& actor, const std::string& id,
                                                      Then<SandboxInfo> then) {
-  return [this, tenant, id, then = std::move(then)](const Answer<SandboxInfo>& info) {
+  return [this, tenant = actor.tenant, id, then = std::move(then)](const Answer<SandboxInfo>& info) {
     then(info ? get(tenant, id) : info);
   };
 }
 
-void Sandboxes::pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then) {
-  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+void Sandboxes::pause(const Actor& actor, const std::string& id, Then<SandboxInfo> then) {
+  with_sandbox<SandboxInfo>(actor, id, as_it_stands(actor, id, std::move(then)),
                             [this](Sandbox& in) -> Answer<SandboxInfo> {
                               if (in.is_paused) return std::unexpected(is_paused_error(in.id));
                               if (const auto put = put_away(in, true); !put)
@@ -26,8 +66,8 @@ void Sandboxes::pause(const std::string& tenant, const std::string& id, Then<San
                             });
 }
 
-void Sandboxes::resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then) {
-  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+void Sandboxes::resume(const Actor& actor, const std::string& id, Then<SandboxInfo> then) {
+  with_sandbox<SandboxInfo>(actor, id, as_it_stands(actor, id, std::move(then)),
                             [this](Sandbox& in) -> Answer<SandboxInfo> {
                               if (!in.is_paused)
                                 return refuse(ApiCode::kConflict, "the sandbox " + in.id + " is not paused",
@@ -38,8 +78,9 @@ void Sandboxes::resume(const std::string& tenant, const std::string& id, Then<Sa
                             });
 }
 
-void Sandboxes::snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then) {
-  with_sandbox<SnapshotInfo>(tenant, id, std::move(then), [this](Sandbox& in) -> Answer<SnapshotInfo> {
+void Sandboxes::snapshot(const Actor& actor, const std::string& id, Then<SnapshotInfo> then) {
+  then = noting_refusal(actor, id, std::move(then));
+  with_sandbox<SnapshotInfo>(actor, id, std::move(then), [this](Sandbox& in) -> Answer<SnapshotInfo> {
     Answer<KeptGuest> kept;
     if (in.kept) {
       kept = share_images(images_, without_seals(*in.kept));
@@ -52,19 +93,25 @@ void Sandboxes::snapshot(const std::string& tenant, const std::string& id, Then<
       kept = put_images(images_, std::move(spec), *contexts);
     }
     if (!kept) return std::unexpected(kept.error());
-    return snapshots_.add({.id = new_id("snp"),
-                           .tenant = in.tenant,
-                           .sandbox = in.id,
-                           .template_name = in.template_name,
-                           .name = {},
-                           .created_at_ms = now_ms()},
-                          *std::move(kept));
+    auto added = snapshots_.add({.id = new_id("snp"),
+                                 .tenant = in.tenant,
+                                 .sandbox = in.id,
+                                 .template_name = in.template_name,
+                                 .name = {},
+                                 .created_at_ms = now_ms()},
+                                *std::move(kept));
+    if (!added) return added;
+    if (const auto noted = note(in, "snapshot.taken", {{"snapshot", added->id}}); !noted) {
+      static_cast<void>(snapshots_.remove(in.tenant, added->id));
+      return std::unexpected(noted.error());
+    }
+    return added;
   });
 }
 
-void Sandboxes::reset(const std::string& tenant, const std::string& id, const std::string& snapshot,
+void Sandboxes::reset(const Actor& actor, const std::string& id, const std::string& snapshot,
                       Then<SandboxInfo> then) {
-  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+  with_sandbox<SandboxInfo>(actor, id, as_it_stands(actor, id, std::move(then)),
                             [this, snapshot](Sandbox& in) -> Answer<SandboxInfo> {
                               if (const auto done = go_back(in, snapshot); !done)
                                 return std::unexpected(done.error());
@@ -95,6 +142,7 @@ Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
   if (!awake) return std::unexpected(awake.error());
   auto guest = guests_.restore(for_tenant(in.tenant, in.spec), *contexts);
   if (!guest) return std::unexpected(guest.error());
+  if (const auto noted = note(in, "sandbox.reset", {{"snapshot", to}}); !noted) return noted;
   end_at_once(in);
   std::shared_ptr<Guest> ended;  // outside of the lock
   const std::lock_guard lock(in.mutex);
@@ -103,6 +151,28 @@ Answer<void> Sandboxes::go_back(Sandbox& in, const std::string& to) {
   for (const KeptContext& context : *contexts)
     if (!context.id.empty()) in.contexts.push_back({context.id, context.template_name, now_ms()});
   return {};
+}
+
+// -- what becomes of snapshots ------------------------------------------------------------------------------------
+
+Answer<SnapshotInfo> Sandboxes::promote_snapshot(const Actor& actor, const std::string& snapshot,
+                                                 const std::string& name) {
+  auto promoted = snapshots_.promote(actor.tenant, snapshot, name);
+  if (!promoted) return promoted;
+  if (const auto noted = note(actor, "snapshot.promoted", {{"snapshot", snapshot}, {"template", name}});
+      !noted)
+    return std::unexpected(noted.error());
+  return promoted;
+}
+
+Answer<void> Sandboxes::remove_template(const Actor& actor, const std::string& name) {
+  if (const auto removed = snapshots_.remove_template(actor.tenant, name); !removed) return removed;
+  return note(actor, "template.removed", {{"template", name}});
+}
+
+Answer<void> Sandboxes::remove_snapshot(const Actor& actor, const std::string& snapshot) {
+  if (const auto removed = snapshots_.remove(actor.tenant, snapshot); !removed) return removed;
+  return note(actor, "snapshot.removed", {{"snapshot", snapshot}});
 }
 
 // -- forks --------------------------------------------------------------------------------------------------------
@@ -167,9 +237,9 @@ Answer<std::vector<SandboxInfo>> Sandboxes::put_forks(Sandbox& of, std::vector<M
   for (Made& each : made) {
     const auto fork = fork_of(of, std::move(each));
     const auto noted =
-        watcher_.created(fork->tenant, info_of(*fork), fork->spec.policy, took_us / made.size());
+        watcher_.created(of.actor, info_of(*fork), fork->spec.policy, "", took_us / made.size());
     if (!noted) {
-      for (const auto& other : forks) watcher_.ended(other->tenant, other->id, EndReason::kKilled);
+      for (const auto& other : forks) watcher_.ended(of.actor, other->id, EndReason::kKilled);
       return std::unexpected(noted.error());
     }
     forks.push_back(fork);
@@ -182,9 +252,11 @@ Answer<std::vector<SandboxInfo>> Sandboxes::put_forks(Sandbox& of, std::vector<M
   return infos;
 }
 
-void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t count,
+void Sandboxes::fork(const Actor& actor, const std::string& id, size_t count,
                      Then<std::vector<SandboxInfo>> then) {
   using Infos = std::vector<SandboxInfo>;
+  const std::string& tenant = actor.tenant;
+  then = noting_refusal(actor, id, std::move(then));
   if (count == 0 || count > options_.most_forks)
     return then(
         refuse(ApiCode::kInvalidValue, "\"count\" is not from 1 to " + std::to_string(options_.most_forks)));
@@ -197,7 +269,7 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
     if (!infos) give_room_back(tenant, count, memory_bytes);
     then(std::move(infos));
   };
-  with_sandbox<Infos>(tenant, id, shown, [this, count, memory_bytes](Sandbox& in) -> Answer<Infos> {
+  with_sandbox<Infos>(actor, id, shown, [this, count, memory_bytes](Sandbox& in) -> Answer<Infos> {
     if (memory_of_fork(in) != memory_bytes)
       return refuse(ApiCode::kConflict, "the sandbox's policy has changed meanwhile", "Fork it again.");
     const auto began = std::chrono::steady_clock::now();
@@ -215,10 +287,10 @@ uint64_t Sandboxes::memory_with(const Sandbox& in, size_t more) {
                    in.spec.seals);
 }
 
-void Sandboxes::open_context(const std::string& tenant, const std::string& id, std::string template_name,
+void Sandboxes::open_context(const Actor& actor, const std::string& id, std::string template_name,
                              Then<ContextInfo> then) {
   with_sandbox<ContextInfo>(
-      tenant, id, std::move(then),
+      actor, id, noting_refusal(actor, id, std::move(then)),
       [this, template_name = std::move(template_name)](Sandbox& in) -> Answer<ContextInfo> {
         const auto guest = wake(in);
         if (!guest) return std::unexpected(guest.error());
@@ -244,10 +316,10 @@ void Sandboxes::open_context(const std::string& tenant, const std::string& id, s
       });
 }
 
-void Sandboxes::close_context(const std::string& tenant, const std::string& id, std::string context,
+void Sandboxes::close_context(const Actor& actor, const std::string& id, std::string context,
                               Then<void> then) {
   with_sandbox<void>(
-      tenant, id, std::move(then), [this, context = std::move(context)](Sandbox& in) -> Answer<void> {
+      actor, id, std::move(then), [this, context = std::move(context)](Sandbox& in) -> Answer<void> {
         const auto guest = wake(in);
         if (!guest) return std::unexpected(guest.error());
         if (const auto closed = (*guest)->close_context(context); !closed) return closed;
@@ -268,14 +340,15 @@ Answer<std::vector<ContextInfo>> Sandboxes::contexts(const std::string& tenant, 
 
 // -- the environment and the policy -------------------------------------------------------------------------------
 
-void Sandboxes::set_environment(const std::string& tenant, const std::string& id, Environment environment,
+void Sandboxes::set_environment(const Actor& actor, const std::string& id, Environment environment,
                                 Then<SandboxInfo> then) {
-  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+  with_sandbox<SandboxInfo>(actor, id, as_it_stands(actor, id, std::move(then)),
                             [this, environment = std::move(environment)](Sandbox& in) -> Answer<SandboxInfo> {
                               const auto guest = wake(in);
                               if (!guest) return std::unexpected(guest.error());
                               if (const auto set = (*guest)->set_environment(environment); !set)
                                 return std::unexpected(set.error());
+                              static_cast<void>(note(in, "environment.changed", names_in(environment)));
                               {
                                 const std::lock_guard lock(in.mutex);
                                 in.spec.environment = environment;
@@ -292,9 +365,10 @@ Answer<policy::Policy> Sandboxes::policy(const std::string& tenant, const std::s
   return (*sandbox)->spec.policy;
 }
 
-void Sandboxes::set_policy(const std::string& tenant, const std::string& id, policy::Policy wanted,
-                           bool may_widen, Then<SandboxInfo> then) {
-  const auto sandbox = find(tenant, id);
+void Sandboxes::set_policy(const Actor& actor, const std::string& id, policy::Policy wanted, bool may_widen,
+                           Then<SandboxInfo> then) {
+  then = noting_refusal(actor, id, std::move(then));
+  const auto sandbox = find(actor.tenant, id);
   if (!sandbox) return then(std::unexpected(sandbox.error()));
   const auto check = [may_widen](Sandbox& in, policy::Policy& policy) -> Answer<void> {
     const std::lock_guard lock(in.mutex);
@@ -309,7 +383,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
   };
   if (const auto checked = check(**sandbox, wanted); !checked) return then(std::unexpected(checked.error()));
   with_sandbox<SandboxInfo>(
-      tenant, id, as_it_stands(tenant, id, std::move(then)),
+      actor, id, as_it_stands(actor, id, std::move(then)),
       [this, wanted, check](Sandbox& in) mutable -> Answer<SandboxInfo> {
         if (const auto checked = check(in, wanted); !checked) return std::unexpected(checked.error());
         GuestSpec spec = in.spec;
@@ -324,6 +398,11 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
             static_cast<void>(hold_memory(in, before));
             return std::unexpected(set.error());
           }
+        if (const auto noted = note(in, "policy.changed", changes_of(in.spec.policy, wanted)); !noted) {
+          if (in.guest) static_cast<void>(in.guest->set_policy(in.spec.policy, in.spec.secrets));
+          static_cast<void>(hold_memory(in, before));
+          return std::unexpected(noted.error());
+        }
         static_cast<void>(hold_memory(in, after));
         {
           const std::lock_guard lock(in.mutex);
@@ -331,7 +410,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
           if (in.kept) in.kept->spec.policy = wanted;
           ++in.version;
         }
-        if (const auto noted = note_change(in); !noted) return std::unexpected(noted.error());
+        if (const auto noted = write_change(in); !noted) return std::unexpected(noted.error());
         return info_of(in);
       },
       Turn::kNext);

@@ -50,7 +50,9 @@ Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused, const std::vector<
     info.state = is_paused ? SandboxState::kPaused : SandboxState::kIdle;
     record = kept_of(in, std::move(info), *guest);
   }
-  if (const auto noted = watcher_.kept(record); !noted) {
+  auto noted = watcher_.kept(record);
+  if (noted) noted = note(in, is_paused ? "sandbox.paused" : "sandbox.parked");
+  if (!noted) {
     if (!in.kept) drop_images(images_, *guest);
     return noted;
   }
@@ -64,7 +66,7 @@ Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused, const std::vector<
   return {};
 }
 
-Answer<void> Sandboxes::note_change(Sandbox& in) {
+Answer<void> Sandboxes::write_change(Sandbox& in) {
   std::optional<KeptSandbox> record;
   SandboxInfo info;
   {
@@ -117,8 +119,11 @@ Answer<Guest*> Sandboxes::bring_back(Sandbox& in) {
   if (!of_images) return std::unexpected(of_images.error());
   auto guest = guests_.restore(for_tenant(in.tenant, in.spec), in.kept ? *of_images : in.parked->contexts);
   if (!guest) return std::unexpected(guest.error());
-  if (in.kept)
-    if (const auto noted = watcher_.resumed(in.tenant, in.id); !noted) return std::unexpected(noted.error());
+  if (in.kept) {
+    auto noted = watcher_.resumed(in.id);
+    if (noted) noted = note(in, "sandbox.resumed");
+    if (!noted) return std::unexpected(noted.error());
+  }
   const std::lock_guard lock(in.mutex);
   in.guest = *std::move(guest);
   in.is_paused = false;
@@ -156,6 +161,7 @@ void Sandboxes::park_idle() {
   std::ranges::partial_sort(idle, idle.begin() + static_cast<ptrdiff_t>(count), {}, &Idle::first);
   for (size_t i = 0; i < count; ++i) {
     const auto task = [this](Sandbox& in) -> std::function<void()> {
+      in.actor = {in.tenant};
       park(in);
       return [] {};
     };
@@ -191,6 +197,7 @@ size_t Sandboxes::keep_all(std::chrono::milliseconds patience, const std::functi
   };
   for (const auto& sandbox : all) {
     const auto task = [this, done](Sandbox& in) -> std::function<void()> {
+      in.actor = {in.tenant};
       const bool is_kept = in.kept || put_away(in, false).has_value();
       return [done, is_kept] { done(is_kept); };
     };

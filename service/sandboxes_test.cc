@@ -42,7 +42,7 @@ class SandboxesTest : public ::testing::Test {
     spec.policy->limits.fuel = 1'000'000'000'000'000;
     spec.policy->limits.wall_ms = 3'600'000;
     Awaited<SandboxInfo> made;
-    sandboxes().create(tenant, std::move(spec), made.then());
+    sandboxes().create({tenant}, std::move(spec), made.then());
     return made.get();
   }
   std::string create(const std::string& tenant = "t", SandboxSpec spec = {}) {
@@ -77,7 +77,7 @@ TEST_F(SandboxesTest, HaveNoProcessWhileTheyAreUnused) {
   sandboxes().park_idle();
   while (resident() > 0) std::this_thread::yield();
   EXPECT_EQ(sandboxes().get("t", id)->last_used_at_ms, used_at_ms);  // that was no use
-  const auto exec = sandboxes().exec("t", id, {.code = kAdd});
+  const auto exec = sandboxes().exec({"t"}, id, {.code = kAdd});
   ASSERT_TRUE(exec);
   EXPECT_NE(report_of(*exec).find("42"), std::string::npos);
   EXPECT_EQ(resident(), 1u);
@@ -111,7 +111,7 @@ TEST_F(SandboxesTest, OutliveTheService) {
   ASSERT_TRUE(read_sandbox_record(record_of(keeper.all[0]), written));
   ASSERT_TRUE(sandboxes().adopt(written));
   EXPECT_EQ(sandboxes().get("t", id)->metadata.at("a"), "b");
-  const auto exec = sandboxes().exec("t", id, {.code = kAdd});
+  const auto exec = sandboxes().exec({"t"}, id, {.code = kAdd});
   ASSERT_TRUE(exec);
   EXPECT_NE(report_of(*exec).find("42"), std::string::npos);
   sandboxes_.reset();  // before its watcher
@@ -126,7 +126,7 @@ TEST_F(SandboxesTest, AreKeptAtTheEndHoweverManyThereAre) {
 
 TEST_F(SandboxesTest, ThoseWhoDoNotAnswerAtTheEndAreEnded) {
   const std::string id = create();
-  const auto exec = sandboxes().exec("t", id, {.code = kLoop});
+  const auto exec = sandboxes().exec({"t"}, id, {.code = kLoop});
   ASSERT_TRUE(exec);
   Awaited<std::string> act;
   std::promise<void> ended;
@@ -134,7 +134,7 @@ TEST_F(SandboxesTest, ThoseWhoDoNotAnswerAtTheEndAreEnded) {
     ended.get_future().wait();
     return "";
   };
-  sandboxes().with_files("t", id, hang, act.then());
+  sandboxes().with_files({"t"}, id, hang, act.then());
   sandboxes().drain();
   static_cast<void>(sandboxes().keep_all(std::chrono::milliseconds(1), [&] { ended.set_value(); }));
   EXPECT_TRUE(act.get());
@@ -150,11 +150,11 @@ TEST_F(SandboxesTest, HaveNoExecWhileOnlyTheirFilesAreRead) {
     ended.get_future().wait();
     return "";
   };
-  sandboxes().with_files("t", id, hang, act.then());
+  sandboxes().with_files({"t"}, id, hang, act.then());
   begun.get_future().wait();
   EXPECT_EQ(sandboxes().get("t", id)->state, SandboxState::kRunning);
   EXPECT_FALSE(sandboxes().get("t", id)->has_exec);
-  const auto exec = sandboxes().exec("t", id, {.code = kLoop});
+  const auto exec = sandboxes().exec({"t"}, id, {.code = kLoop});
   ASSERT_TRUE(exec);
   EXPECT_TRUE(sandboxes().get("t", id)->has_exec);
   sandboxes().cancel_execs();
@@ -174,7 +174,7 @@ TEST_F(SandboxesTest, KeepALimitedPartOfEndedExecs) {
   const std::string id = create();
   std::vector<std::string> ids;
   for (int i = 0; i < 8; ++i) {
-    const auto exec = sandboxes().exec("t", id, {.code = kPrints});
+    const auto exec = sandboxes().exec({"t"}, id, {.code = kPrints});
     ASSERT_TRUE(exec);
     report_of(*exec);
     EXPECT_GT((*exec)->held_bytes(), 64u << 10);
@@ -193,45 +193,45 @@ TEST_F(SandboxesTest, KeepALimitedPartOfEndedExecs) {
 TEST_F(SandboxesTest, HoldSoMuchForOneTenant) {
   options_.most_held_bytes = 100'000;
   const std::string id = create(), other = create();
-  const auto first = sandboxes().exec("t", other, {.code = kAdd});
+  const auto first = sandboxes().exec({"t"}, other, {.code = kAdd});
   ASSERT_TRUE(first);
   report_of(*first);
-  const auto running = sandboxes().exec("t", id, {.code = kLoop});
+  const auto running = sandboxes().exec({"t"}, id, {.code = kLoop});
   ASSERT_TRUE(running);
   const std::string large = std::string(kAdd) + std::string(60'000, ' ');
-  const auto waiting = sandboxes().exec("t", id, {.code = large});
+  const auto waiting = sandboxes().exec({"t"}, id, {.code = large});
   ASSERT_TRUE(waiting);
   // Finished execs make room, also in another sandbox; waiting ones do not.
-  const auto refused = sandboxes().exec("t", other, {.code = large});
+  const auto refused = sandboxes().exec({"t"}, other, {.code = large});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ApiCode::kTooManyRequests);
   EXPECT_TRUE(sandboxes().list_execs("t", other)->empty());
   const std::string of_others = create("u");
-  EXPECT_TRUE(sandboxes().exec("u", of_others, {.code = large}));
-  ASSERT_TRUE(sandboxes().cancel_exec("t", id, (*waiting)->id));
-  ASSERT_TRUE(sandboxes().cancel_exec("t", id, (*running)->id));
+  EXPECT_TRUE(sandboxes().exec({"u"}, of_others, {.code = large}));
+  ASSERT_TRUE(sandboxes().cancel_exec({"t"}, id, (*waiting)->id));
+  ASSERT_TRUE(sandboxes().cancel_exec({"t"}, id, (*running)->id));
   report_of(*waiting);
-  EXPECT_TRUE(sandboxes().exec("t", other, {.code = large}));
+  EXPECT_TRUE(sandboxes().exec({"t"}, other, {.code = large}));
 }
 
 TEST_F(SandboxesTest, HoldSoMuchInputOfAllTheirExecs) {
   options_.most_input_bytes = 10;
   const std::string id = create();
-  const auto running = sandboxes().exec("t", id, {.code = kLoop});
+  const auto running = sandboxes().exec({"t"}, id, {.code = kLoop});
   ASSERT_TRUE(running);
   ExecSpec open{.code = kAdd, .stdin_text = "123456", .open_stdin = true};
-  const auto first = sandboxes().exec("t", id, open);
+  const auto first = sandboxes().exec({"t"}, id, open);
   ASSERT_TRUE(first);
-  EXPECT_EQ(sandboxes().exec("t", id, open).error().code, ApiCode::kTooManyRequests);
+  EXPECT_EQ(sandboxes().exec({"t"}, id, open).error().code, ApiCode::kTooManyRequests);
   open.stdin_text.clear();
-  const auto second = sandboxes().exec("t", id, open);
+  const auto second = sandboxes().exec({"t"}, id, open);
   ASSERT_TRUE(second);
   EXPECT_EQ(sandboxes().write_input("t", id, (*second)->id, "78901", false).error().code,
             ApiCode::kTooManyRequests);
   EXPECT_TRUE(sandboxes().write_input("t", id, (*second)->id, "7890", false));
   EXPECT_TRUE(sandboxes().write_input("t", id, (*second)->id, "", true));
   for (const auto& exec : {*running, *first, *second})
-    EXPECT_TRUE(sandboxes().cancel_exec("t", id, exec->id));
+    EXPECT_TRUE(sandboxes().cancel_exec({"t"}, id, exec->id));
   EXPECT_NE(report_of(*second).find("cancelled"), std::string::npos);
 }
 
@@ -249,7 +249,7 @@ TEST_F(SandboxesTest, EndAtTheirTime) {
 TEST_F(SandboxesTest, EndWhenTheyAreIdleForLong) {
   const std::string id = create("t", {.ttl_s = 1'000, .idle_timeout_s = 10});
   now_ms_ += 9'000;
-  EXPECT_NE(report_of(*sandboxes().exec("t", id, {.code = kAdd})).find("\"ok\""), std::string::npos);
+  EXPECT_NE(report_of(*sandboxes().exec({"t"}, id, {.code = kAdd})).find("\"ok\""), std::string::npos);
   now_ms_ += 9'000;
   EXPECT_TRUE(sandboxes().get("t", id));
   now_ms_ += 1'000;
@@ -262,7 +262,7 @@ TEST_F(SandboxesTest, LiveLongerWhenTheClockIsSetBack) {
   now_ms_ -= 500'000;
   sandboxes().expire();
   EXPECT_TRUE(sandboxes().get("t", id));
-  EXPECT_NE(report_of(*sandboxes().exec("t", id, {.code = kAdd})).find("\"ok\""), std::string::npos);
+  EXPECT_NE(report_of(*sandboxes().exec({"t"}, id, {.code = kAdd})).find("\"ok\""), std::string::npos);
   now_ms_ += 10'000;  // idle since then, by the clock as it is now
   EXPECT_FALSE(sandboxes().get("t", id));
 }
@@ -284,25 +284,25 @@ TEST_F(SandboxesTest, AreCountedForEachTenant) {
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, ApiCode::kQuotaExceeded);
   create("b");
-  EXPECT_TRUE(sandboxes().kill("a", first));
+  EXPECT_TRUE(sandboxes().kill({"a"}, first));
   create("a");
 }
 
 TEST_F(SandboxesTest, OfOthersAreNotFound) {
   const std::string id = create("a");
   EXPECT_EQ(sandboxes().get("b", id).error().code, ApiCode::kNotFound);
-  EXPECT_EQ(sandboxes().kill("b", id).error().code, ApiCode::kNotFound);
-  EXPECT_EQ(sandboxes().exec("b", id, {.code = kAdd}).error().code, ApiCode::kNotFound);
+  EXPECT_EQ(sandboxes().kill({"b"}, id).error().code, ApiCode::kNotFound);
+  EXPECT_EQ(sandboxes().exec({"b"}, id, {.code = kAdd}).error().code, ApiCode::kNotFound);
   EXPECT_TRUE(sandboxes().list("b", {})->sandboxes.empty());
 }
 
 TEST_F(SandboxesTest, ExecsThatWaitAreCancelledBeforeTheyBegin) {
   const std::string id = create();
-  const auto running = *sandboxes().exec("t", id, {.code = kLoop});
-  const auto waiting = *sandboxes().exec("t", id, {.code = kAdd});
-  const auto last = *sandboxes().exec("t", id, {.code = kAdd});
-  EXPECT_TRUE(sandboxes().cancel_exec("t", id, waiting->id));
-  EXPECT_TRUE(sandboxes().cancel_exec("t", id, running->id));
+  const auto running = *sandboxes().exec({"t"}, id, {.code = kLoop});
+  const auto waiting = *sandboxes().exec({"t"}, id, {.code = kAdd});
+  const auto last = *sandboxes().exec({"t"}, id, {.code = kAdd});
+  EXPECT_TRUE(sandboxes().cancel_exec({"t"}, id, waiting->id));
+  EXPECT_TRUE(sandboxes().cancel_exec({"t"}, id, running->id));
   // An exec that was cancelled before its thread ran it did not begin; the outcome is the same.
   EXPECT_NE(report_of(running).find("\"cancelled\""), std::string::npos);
   EXPECT_NE(report_of(waiting).find("before it began"), std::string::npos);
@@ -312,28 +312,28 @@ TEST_F(SandboxesTest, ExecsThatWaitAreCancelledBeforeTheyBegin) {
 TEST_F(SandboxesTest, WhatWaitsIsBounded) {
   options_.most_waiting = 2;
   const std::string id = create();
-  const auto running = *sandboxes().exec("t", id, {.code = kLoop});
-  Answer<std::shared_ptr<Exec>> next = sandboxes().exec("t", id, {.code = kAdd});
-  for (int i = 0; i < 3 && next; ++i) next = sandboxes().exec("t", id, {.code = kAdd});
+  const auto running = *sandboxes().exec({"t"}, id, {.code = kLoop});
+  Answer<std::shared_ptr<Exec>> next = sandboxes().exec({"t"}, id, {.code = kAdd});
+  for (int i = 0; i < 3 && next; ++i) next = sandboxes().exec({"t"}, id, {.code = kAdd});
   ASSERT_FALSE(next);
   EXPECT_EQ(next.error().code, ApiCode::kTooManyRequests);
-  EXPECT_TRUE(sandboxes().kill("t", id));
+  EXPECT_TRUE(sandboxes().kill({"t"}, id));
   report_of(running);
 }
 
 TEST_F(SandboxesTest, TakeNothingNewWhileDraining) {
   const std::string id = create();
   sandboxes().drain();
-  EXPECT_EQ(sandboxes().exec("t", id, {.code = kAdd}).error().code, ApiCode::kDraining);
+  EXPECT_EQ(sandboxes().exec({"t"}, id, {.code = kAdd}).error().code, ApiCode::kDraining);
   EXPECT_EQ(try_create("t").error().code, ApiCode::kDraining);
 }
 
 TEST_F(SandboxesTest, DrainingReportsOnceWhenNoExecIsLeft) {
   options_.threads = 1;
   const std::string id = create(), other = create();
-  const auto running = *sandboxes().exec("t", id, {.code = kLoop});
-  const auto next = *sandboxes().exec("t", id, {.code = kAdd});
-  const auto waiting = *sandboxes().exec("t", other, {.code = kLoop});
+  const auto running = *sandboxes().exec({"t"}, id, {.code = kLoop});
+  const auto next = *sandboxes().exec({"t"}, id, {.code = kAdd});
+  const auto waiting = *sandboxes().exec({"t"}, other, {.code = kLoop});
   std::promise<void> over;
   sandboxes().drain([&] { over.set_value(); });  // a second time would throw
   EXPECT_EQ(running->report_json(), "");
@@ -359,9 +359,9 @@ TEST_F(SandboxesTest, ManyThreadsMakeUseAndEndThem) {
       for (int round = 0; round < kRounds; ++round) {
         const auto made = try_create(tenant);
         if (!made) continue;
-        const auto exec = sandboxes().exec(tenant, made->id, {.code = kAdd});
+        const auto exec = sandboxes().exec({tenant}, made->id, {.code = kAdd});
         if (exec && report_of(*exec).contains("\"value\":42")) ++right;
-        (void)sandboxes().kill(tenant, made->id);
+        (void)sandboxes().kill({tenant}, made->id);
       }
     });
   for (std::thread& thread : threads) thread.join();

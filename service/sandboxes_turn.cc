@@ -189,7 +189,7 @@ std::function<void()> Sandboxes::conclude(Sandbox& sandbox, Begun begun) {
   if (is_stopping_ && report.outcome == sandbox::Outcome::kCancelled) tell_stop(report);
   for (sandbox::ReportError& error : report.errors) error.hint = client_hint(std::move(error.hint));
   if (begun.seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
-  watcher_.exec_ended({.tenant = sandbox.tenant,
+  watcher_.exec_ended({.actor = begun.spec.actor,
                        .sandbox = sandbox.id,
                        .template_name = sandbox.template_name,
                        .exec = begun.exec->id,

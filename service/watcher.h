@@ -5,12 +5,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/policy.h"
 #include "sandbox/report/report.h"
+#include "service/actor.h"
 #include "service/errors.h"
 #include "service/quotas.h"
 
@@ -23,7 +26,8 @@ enum class EndReason : uint8_t { kKilled, kExpired, kIdle };
 
 // One exec, after its end.
 struct ExecFacts {
-  std::string tenant, sandbox, template_name, exec;
+  Actor actor;  // who asked for it
+  std::string sandbox, template_name, exec;
   uint64_t waited_us = 0;  // before it began
   uint64_t ran_us = 0;
   uint64_t most_egress_bytes = 0;  // its policy's limit
@@ -45,17 +49,24 @@ class Watcher {
   }
 
   // Before the sandbox, or its change, is published: an error undoes it.
-  virtual Answer<void> created(const std::string& /*tenant*/, const SandboxInfo& /*sandbox*/,
-                               const policy::Policy& /*policy*/, uint64_t /*took_us*/) {
+  // `snapshot`: the id of the one that it was made from; "": none.
+  virtual Answer<void> created(const Actor& /*actor*/, const SandboxInfo& /*sandbox*/,
+                               const policy::Policy& /*policy*/, const std::string& /*snapshot*/,
+                               uint64_t /*took_us*/) {
     return {};
   }
   virtual Answer<void> changed(const std::string& /*tenant*/, const SandboxInfo& /*sandbox*/) { return {}; }
   // It is in images from now on, or has changed there. It may already have ended; then it stays ended.
   virtual Answer<void> kept(const KeptSandbox& /*sandbox*/) { return {}; }
   // It is in memory again, and its images are released.
-  virtual Answer<void> resumed(const std::string& /*tenant*/, const std::string& /*sandbox*/) { return {}; }
-  virtual void ended(const std::string& /*tenant*/, const std::string& /*sandbox*/, EndReason /*why*/) {}
+  virtual Answer<void> resumed(const std::string& /*sandbox*/) { return {}; }
+  virtual void ended(const Actor& /*actor*/, const std::string& /*sandbox*/, EndReason /*why*/) {}
   virtual void exec_ended(const ExecFacts& /*facts*/, const sandbox::Report& /*report*/) {}
+  // Anything else that belongs into the audit log. It is written when this returns. Errors: those of the log.
+  virtual Answer<void> acted(const Actor& /*actor*/, std::string_view /*event*/,
+                             const std::map<std::string, std::string>& /*fields*/) {
+    return {};
+  }
 
   // For a sandbox that no longer exists: why, as far as it is known; otherwise "".
   [[nodiscard]] virtual std::string why_gone(const std::string& /*tenant*/, const std::string& /*sandbox*/) {

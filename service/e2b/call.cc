@@ -40,6 +40,14 @@ void Call::refuse_in_words(const ApiError& error) const {
          .body = message_of(error)});
 }
 
+ApiError noted(const Service& service, const SharedCall& call, const std::string& scope) {
+  const std::string sandbox = call->known == nullptr ? "" : call->known->id;
+  service.sandboxes.note_refusal(
+      call->actor(), sandbox,
+      {ApiCode::kForbidden, "the token does not have the scope " + scope + " (a client of E2B)", ""});
+  return {ApiCode::kForbidden, "the token does not allow this", "It needs " + scope + "."};
+}
+
 ApiError needs_linux(const std::string& what) {
   return {ApiCode::kUnsupported,
           what + " needs a sandbox of the linux kind; this one is an interpreter in WebAssembly",

@@ -35,6 +35,7 @@ struct Call {
   std::shared_ptr<Known> known;  // the requested sandbox; null for requests to the API
   Reply reply;
 
+  [[nodiscard]] Actor actor() const { return {caller.tenant, caller.token_id, request.request_id}; }
   void answer(int status, const OrderedJson& json) const;
   // {"code","message"}, with the status of the error.
   void refuse(const ApiError& error) const;
@@ -48,6 +49,9 @@ Response error_of(int status, const std::string& message);
 Response error_of(const ApiError& error);
 // The answer that clients recognise as a missing sandbox.
 Response gone(std::string_view sandbox);
+
+// The error for a token without this scope, which the audit log has then.
+ApiError noted(const Service& service, const SharedCall& call, const std::string& scope);
 
 // For features that another kind of sandbox has. `what` begins a sentence: "A PTY".
 ApiError needs_linux(const std::string& what);

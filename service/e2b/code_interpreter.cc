@@ -118,7 +118,7 @@ Answer<void> prepare(const Service& service, const SharedCall& call, std::string
   PythonCell cell = python_cell(spec.code);
   spec.code = std::move(cell.code);
   if (!cell.has_commands) return {};
-  const auto begun = service.sandboxes.exec(call->known->tenant, call->known->id,
+  const auto begun = service.sandboxes.exec(call->actor(), call->known->id,
                                             {.code = code_for_commands(), .context = spec.context});
   if (!begun) return std::unexpected(begun.error());
   return {};
@@ -129,11 +129,11 @@ void run(const Service& service, const SharedCall& call, std::string_view langua
   const uint64_t number = call->known->count_execution(spec.context);
   if (const auto prepared = prepare(service, call, language, number, spec); !prepared)
     return call->refuse_in_words(prepared.error());
-  const auto begun = service.sandboxes.exec(call->known->tenant, call->known->id, std::move(spec));
+  const auto begun = service.sandboxes.exec(call->actor(), call->known->id, std::move(spec));
   if (!begun) return call->refuse_in_words(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
-  const auto cancel = [service, known = call->known, id = exec->id] {
-    (void)service.sandboxes.cancel_exec(known->tenant, known->id, id);  // it may already be over or gone
+  const auto cancel = [service, actor = call->actor(), sandbox = call->known->id, id = exec->id] {
+    (void)service.sandboxes.cancel_exec(actor, sandbox, id);  // it may already be over or gone
   };
   // At once, as E2B interrupts its kernel: a client whose timeout has passed closes the connection and sends
   // nothing else.
@@ -153,14 +153,14 @@ void run(const Service& service, const SharedCall& call, std::string_view langua
 void open_context(const Service& service, const SharedCall& call, CodeContext wanted,
                   std::function<void(const CodeContext&)> then) {
   service.sandboxes.open_context(
-      call->known->tenant, call->known->id, std::string(template_that_runs(wanted.language)),
+      call->actor(), call->known->id, std::string(template_that_runs(wanted.language)),
       [service, call, wanted, then = std::move(then)](const Answer<ContextInfo>& info) {
         if (!info) return call->refuse_in_words(info.error());
         CodeContext context = wanted;
         context.own_id = info->id;
         if (context.id.empty()) context.id = info->id;
         const auto begun = service.sandboxes.exec(
-            call->known->tenant, call->known->id,
+            call->actor(), call->known->id,
             {.code = code_to_begin_in(template_that_runs(context.language), context.directory),
              .context = context.own_id});
         if (!begun) return call->refuse_in_words(begun.error());
@@ -253,7 +253,7 @@ void create_context(const Service& service, const SharedCall& call) {
 void remove_context(const Service& service, const SharedCall& call, const std::string& id) {
   const auto context = find_context(service, call, id);
   if (!context) return call->refuse_in_words(no_context(id));
-  service.sandboxes.close_context(call->known->tenant, call->known->id, context->own_id,
+  service.sandboxes.close_context(call->actor(), call->known->id, context->own_id,
                                   [call, id](const Answer<void>& closed) {
                                     call->known->forget_context(id);
                                     if (closed) call->reply({.status = 204});
@@ -267,7 +267,7 @@ void restart_context(const Service& service, const SharedCall& call, const std::
   if (!context) return call->refuse_in_words(no_context(id));
   open_context(service, call, {id, "", context->language, context->directory},
                [service, call, old = context->own_id](const CodeContext&) {
-                 service.sandboxes.close_context(call->known->tenant, call->known->id, old,
+                 service.sandboxes.close_context(call->actor(), call->known->id, old,
                                                  [call](const Answer<void>& closed) {
                                                    if (closed) call->reply({.status = 204});
                                                    else call->refuse_in_words(closed.error());
@@ -279,8 +279,7 @@ void restart_context(const Service& service, const SharedCall& call, const std::
 
 void handle_code(const Service& service, const SharedCall& call) {
   const Request& request = call->request;
-  if (!call->caller.may("exec"))
-    return call->refuse_in_words({ApiCode::kForbidden, "the token does not allow this", "It needs exec."});
+  if (!call->caller.may("exec")) return call->refuse_in_words(noted(service, call, "exec"));
   const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
   if (info && info->kind == Kind::kLinux)
     return call->refuse_in_words(

@@ -22,7 +22,7 @@ Answer<void> check_user(const Service& service, const SharedCall& call) {
 void read(const Service& service, const SharedCall& call) {
   const auto path = call->request.query_value("path");
   if (!path) return call->refuse({ApiCode::kInvalidRequest, "\"path\" is missing"});
-  service.sandboxes.read_file(call->known->tenant, call->known->id, "", absolute_path(*path),
+  service.sandboxes.read_file(call->actor(), call->known->id, "", absolute_path(*path),
                               [call](Answer<std::string> bytes) {
                                 if (!bytes) return call->refuse(bytes.error());
                                 call->reply({.status = 200,
@@ -47,7 +47,7 @@ void write_from(const Service& service, const SharedCall& call,
     return call->reply(json_response(200, list.dump()));
   }
   const Upload& next = (*uploads)[at];
-  service.sandboxes.write_file(call->known->tenant, call->known->id, "", next.path, std::string(next.bytes),
+  service.sandboxes.write_file(call->actor(), call->known->id, "", next.path, std::string(next.bytes),
                                [service, call, uploads, at](const Answer<void>& done) {
                                  if (!done) return call->refuse(done.error());
                                  write_from(service, call, uploads, at + 1);
@@ -100,8 +100,7 @@ void handle_files(const Service& service, const SharedCall& call) {
   const Request& request = call->request;
   const bool is_read = request.method == "GET";
   const std::string scope = is_read ? "files:read" : "files:write";
-  if (!call->caller.may(scope))
-    return call->refuse({ApiCode::kForbidden, "the token does not allow this", "It needs " + scope + "."});
+  if (!call->caller.may(scope)) return call->refuse(noted(service, call, scope));
   if (request.segments.size() != 1 || (!is_read && request.method != "POST"))
     return call->refuse(
         {ApiCode::kUnsupported, "the sandbox has no " + request.method + " " + request.target});

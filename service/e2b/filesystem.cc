@@ -107,8 +107,9 @@ Answer<void> act_in(Guest& guest, const wasi::FileRequest& request, uint64_t dep
 void act(const Service& service, const SharedCall& call, wasi::FileRequest request,
          std::function<void(const Answer<Entries>&)> then, uint64_t depth = UINT64_MAX) {
   const auto entries = std::make_shared<Entries>();
+  auto change = FileChange::of(request);
   service.sandboxes.with_files(
-      call->known->tenant, call->known->id,
+      call->actor(), call->known->id,
       [request = std::move(request), depth, entries](Guest& guest) -> Answer<std::string> {
         if (const auto done = act_in(guest, request, depth, *entries); !done)
           return std::unexpected(done.error());
@@ -117,7 +118,8 @@ void act(const Service& service, const SharedCall& call, wasi::FileRequest reque
       [entries, then = std::move(then)](const Answer<std::string>& done) {
         if (done) then(std::move(*entries));
         else then(std::unexpected(done.error()));
-      });
+      },
+      std::move(change));
 }
 
 // {"entry": …} of the first.
@@ -204,7 +206,7 @@ void watch(const Service& service, const SharedCall& call, const Json& message) 
   const auto wish = wish_in(message);
   if (!wish) return call->reply(stream_response(rpc_error(wish.error())));
   service.sandboxes.watch_files(
-      call->known->tenant, call->known->id, "", wish->path,
+      call->actor(), call->known->id, "", wish->path,
       [call, wish](Answer<std::shared_ptr<BodySource>> source) {
         if (!source) return call->reply(stream_response(rpc_error(source.error())));
         call->reply({.status = 200,
@@ -218,7 +220,7 @@ void create_watcher(const Service& service, const SharedCall& call, const Json& 
   const auto wish = wish_in(message);
   if (!wish) return refuse(call, wish.error());
   service.sandboxes.watch_files(
-      call->known->tenant, call->known->id, "", wish->path,
+      call->actor(), call->known->id, "", wish->path,
       [call, wish](Answer<std::shared_ptr<BodySource>> source) {
         if (!source) return refuse(call, source.error());
         answer(call, {{"watcherId", call->known->watchers.add(
@@ -241,7 +243,7 @@ void get_watcher_events(const Service& service, const SharedCall& call, const Js
   const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
   if (!info || info->kind != Kind::kLinux) return answer_events(call, watcher);
   service.sandboxes.with_files(
-      call->known->tenant, call->known->id, [](Guest&) -> Answer<std::string> { return ""; },
+      call->actor(), call->known->id, [](Guest&) -> Answer<std::string> { return ""; },
       [call, watcher](const Answer<std::string>&) { answer_events(call, watcher); });
 }
 

@@ -48,7 +48,7 @@ void begin(const Service& service, const SharedCall& call, CommandStart start, E
     call->known->add_command(begun);
     if (!is_answered->exchange(true)) stream_command(call, begun, exec);
   };
-  const auto exec = service.sandboxes.exec(call->known->tenant, call->known->id, std::move(spec));
+  const auto exec = service.sandboxes.exec(call->actor(), call->known->id, std::move(spec));
   if (!exec) return refuse_stream(call, rpc_error(exec.error()));
   (*exec)->when_done([call, is_answered, of = std::weak_ptr<Exec>(*exec)] {
     if (is_answered->exchange(true)) return;
@@ -71,7 +71,7 @@ void start_linux_command(const Service& service, const SharedCall& call, Command
   const std::string directory = directory_of(start.command, user);
   const auto shared = std::make_shared<CommandStart>(std::move(start));
   service.sandboxes.with_files(
-      call->known->tenant, call->known->id,
+      call->actor(), call->known->id,
       [shared, directory, is_usual_user = user.empty()](Guest& guest) {
         return prepare(guest, shared->command, directory, is_usual_user);
       },

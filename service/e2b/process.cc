@@ -52,7 +52,7 @@ struct Start {
     spec.environment = command.environment;
     spec.other_bytes = bytes_of(command);
     const auto exec_of = [&](ExecSpec each) {
-      return service.sandboxes.exec(call->known->tenant, call->known->id, std::move(each));
+      return service.sandboxes.exec(call->actor(), call->known->id, std::move(each));
     };
     if (command.directory)
       (void)exec_of({.code = code_to_enter(template_name, absolute_path(*command.directory))});
@@ -98,7 +98,7 @@ void run_interpreter(const SharedStart& start, std::string_view flag) {
                                                             std::string(flag) + " CODE, or FILE)")));
   const std::string path = start->path(words[at]);
   start->service.sandboxes.read_file(
-      start->call->known->tenant, start->call->known->id, "", path,
+      start->call->actor(), start->call->known->id, "", path,
       [start, path, arguments = after(words, at + 1)](const Answer<std::string>& code) {
         constexpr int kNoFile = 2;
         if (code) return start->run({.code = *code, .arguments = arguments, .name = path});
@@ -117,7 +117,7 @@ void run_ls(const SharedStart& start) {
   if (names.size() > 1 || (names.size() == 1 && names[0].starts_with('-')))
     return refuse_stream(start->call, rpc_error(needs_linux("ls with these words (it takes one directory)")));
   start->service.sandboxes.act_on_files(
-      start->call->known->tenant, start->call->known->id, "",
+      start->call->actor(), start->call->known->id, "",
       {.act = wasi::FileAct::kList, .path = start->path(names.empty() ? "" : names[0])},
       [start](const Answer<std::vector<wasi::FileFact>>& facts) {
         constexpr int kNoDirectory = 2;
@@ -152,7 +152,7 @@ void run_env(const SharedStart& start) {
 void cat_from(const SharedStart& start, size_t at, const std::string& so_far) {
   if (at == start->words.size()) return start->finish(so_far, "", 0);
   start->service.sandboxes.read_file(
-      start->call->known->tenant, start->call->known->id, "", start->path(start->words[at]),
+      start->call->actor(), start->call->known->id, "", start->path(start->words[at]),
       [start, at, so_far](const Answer<std::string>& bytes) {
         if (bytes && bytes->size() > kMostPrintedBytes - so_far.size())
           return start->finish(
@@ -289,7 +289,7 @@ void start_program(const Service& service, const SharedCall& call, const std::st
                                     asked.timeout_ms, asked.takes_input});
   if (!start->command.directory) return program->run(start);
   service.sandboxes.act_on_files(
-      call->known->tenant, call->known->id, "",
+      call->actor(), call->known->id, "",
       {.act = wasi::FileAct::kStat, .path = absolute_path(*start->command.directory)},
       [start, program](const Answer<std::vector<wasi::FileFact>>& facts) {
         const bool is_there = facts && !facts->empty() && facts->front().type == wasi::FileType::kDirectory;
@@ -356,7 +356,7 @@ void send_signal(const Service& service, const SharedCall& call, const Json& mes
   const auto sent =
       command->is_linux && is_asked_to_end
           ? service.sandboxes.signal_exec(call->known->tenant, call->known->id, exec->id, SIGTERM)
-          : service.sandboxes.cancel_exec(call->known->tenant, call->known->id, exec->id);
+          : service.sandboxes.cancel_exec(call->actor(), call->known->id, exec->id);
   if (sent) call->reply(rpc_response("{}"));
   else call->reply(rpc_response(rpc_error(sent.error())));
 }

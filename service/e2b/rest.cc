@@ -141,7 +141,7 @@ Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, cons
 
 void make_home(const Service& service, const SharedCall& call, const SandboxInfo& made) {
   service.sandboxes.with_files(
-      call->caller.tenant, made.id,
+      call->actor(), made.id,
       [](Guest& guest) -> Answer<std::string> {
         if (const auto home = guest.make_home(std::string(kHome)); !home)
           return std::unexpected(home.error());
@@ -149,14 +149,13 @@ void make_home(const Service& service, const SharedCall& call, const SandboxInfo
       },
       [service, call, made](const Answer<std::string>& home) {
         if (home) return answer_access(service, call, 201, made);
-        static_cast<void>(service.sandboxes.kill(call->caller.tenant, made.id));
+        static_cast<void>(service.sandboxes.kill(call->actor(), made.id));
         call->refuse(home.error());
       });
 }
 
 void create(const Service& service, const SharedCall& call) {
-  if (!call->caller.may("sandboxes:write"))
-    return call->refuse({ApiCode::kForbidden, "the token does not allow this", "It needs sandboxes:write."});
+  if (!call->caller.may("sandboxes:write")) return call->refuse(noted(service, call, "sandboxes:write"));
   const auto body = read_object(call->request.body);
   if (!body) return call->refuse(body.error());
   auto spec = read_spec(service, call->caller, *body);
@@ -167,10 +166,10 @@ void create(const Service& service, const SharedCall& call) {
   if (spec->policy && kind_of_template(spec->template_name) != Kind::kLinux)
     code = code_to_begin_in(spec->template_name, std::string(kHome));
   service.sandboxes.create(
-      call->caller.tenant, *std::move(spec), [service, call, code](const Answer<SandboxInfo>& made) {
+      call->actor(), *std::move(spec), [service, call, code](const Answer<SandboxInfo>& made) {
         if (!made) return call->refuse(made.error());
         if (!code.empty()) {
-          const auto begun = service.sandboxes.exec(call->caller.tenant, made->id, {.code = code});
+          const auto begun = service.sandboxes.exec(call->actor(), made->id, {.code = code});
           if (!begun) return call->refuse(begun.error());
         }
         if (made->kind == Kind::kLinux) return make_home(service, call, *made);
@@ -268,7 +267,7 @@ void get_metrics(const Service& service, const SharedCall& call, const std::stri
   if (info->state == SandboxState::kPaused) return call->reply(json_response(200, "[]"));
   const auto usage = std::make_shared<GuestUsage>();
   service.sandboxes.with_files(
-      call->caller.tenant, id,
+      call->actor(), id,
       [usage](Guest& guest) -> Answer<std::string> {
         auto used = guest.usage();
         if (!used) return std::unexpected(used.error());
@@ -298,7 +297,7 @@ void get_metrics(const Service& service, const SharedCall& call, const std::stri
 }
 
 void kill(const Service& service, const SharedCall& call, const std::string& id) {
-  const auto killed = service.sandboxes.kill(call->caller.tenant, id);
+  const auto killed = service.sandboxes.kill(call->actor(), id);
   if (!killed) return call->refuse(killed.error());
   service.known.forget(id);
   call->reply({.status = 204});
@@ -317,8 +316,7 @@ void set_timeout(const Service& service, const SharedCall& call, const std::stri
   Fields fields(*body);
   const auto seconds = fields.number(member);
   if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
-  const auto info =
-      service.sandboxes.update(call->caller.tenant, id, life_of(seconds.value_or(kUsualTimeoutS)));
+  const auto info = service.sandboxes.update(call->actor(), id, life_of(seconds.value_or(kUsualTimeoutS)));
   if (info) call->reply({.status = 204});
   else call->refuse(info.error());
 }
@@ -332,17 +330,17 @@ void connect(const Service& service, const SharedCall& call, const std::string& 
   if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
   const auto answer = [service, call, id, seconds](Answer<SandboxInfo> info) {
     if (info && info->expires_at_ms < system_now_ms() + static_cast<int64_t>(seconds) * 1000)
-      info = service.sandboxes.update(call->caller.tenant, id, life_of(seconds));
+      info = service.sandboxes.update(call->actor(), id, life_of(seconds));
     if (info) answer_access(service, call, 200, *info);
     else call->refuse(info.error());
   };
   const auto info = service.sandboxes.get(call->caller.tenant, id);
-  if (info && info->state == SandboxState::kPaused) service.sandboxes.resume(call->caller.tenant, id, answer);
+  if (info && info->state == SandboxState::kPaused) service.sandboxes.resume(call->actor(), id, answer);
   else answer(info);
 }
 
 void pause(const Service& service, const SharedCall& call, const std::string& id) {
-  service.sandboxes.pause(call->caller.tenant, id, [call](const Answer<SandboxInfo>& info) {
+  service.sandboxes.pause(call->actor(), id, [call](const Answer<SandboxInfo>& info) {
     if (info) call->reply({.status = 204});
     else call->refuse(info.error());
   });
@@ -355,12 +353,12 @@ void fork(const Service& service, const SharedCall& call, const std::string& id)
   const uint64_t count = fields.number("count").value_or(1);
   const uint64_t seconds = fields.number("timeout").value_or(kUsualTimeoutS);
   if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
-  service.sandboxes.fork(call->caller.tenant, id, count,
+  service.sandboxes.fork(call->actor(), id, count,
                          [service, call, seconds](const Answer<std::vector<SandboxInfo>>& forks) {
                            if (!forks) return call->refuse(forks.error());
                            OrderedJson list = OrderedJson::array();
                            for (const SandboxInfo& each : *forks) {
-                             (void)service.sandboxes.update(call->caller.tenant, each.id, life_of(seconds));
+                             (void)service.sandboxes.update(call->actor(), each.id, life_of(seconds));
                              auto json = access_json(service, call->caller, each);
                              if (!json) return call->refuse(json.error());
                              list.push_back({{"sandbox", *std::move(json)}});
@@ -383,8 +381,8 @@ void snapshot(const Service& service, const SharedCall& call, const std::string&
   Fields fields(*body);
   const auto name = fields.optional_text("name");
   if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
-  service.sandboxes.snapshot(call->caller.tenant, id, [service, call, name](Answer<SnapshotInfo> info) {
-    if (info && name) info = service.sandboxes.snapshots().promote(call->caller.tenant, info->id, *name);
+  service.sandboxes.snapshot(call->actor(), id, [service, call, name](Answer<SnapshotInfo> info) {
+    if (info && name) info = service.sandboxes.promote_snapshot(call->actor(), info->id, *name);
     if (info) call->answer(201, to_json(*info));
     else call->refuse(info.error());
   });
@@ -405,12 +403,11 @@ void list_snapshots(const Service& service, const SharedCall& call) {
 
 // E2B's snapshots are its templates: the name is removed with the snapshot.
 void delete_snapshot(const Service& service, const SharedCall& call, const std::string& id) {
-  Snapshots& snapshots = service.sandboxes.snapshots();
-  const auto found = snapshots.find(call->caller.tenant, id);
+  const auto found = service.sandboxes.snapshots().find(call->caller.tenant, id);
   if (found && !found->info.name.empty())
-    if (const auto taken = snapshots.remove_template(call->caller.tenant, found->info.name); !taken)
+    if (const auto taken = service.sandboxes.remove_template(call->actor(), found->info.name); !taken)
       return call->refuse(taken.error());
-  const auto removed = snapshots.remove(call->caller.tenant, id);
+  const auto removed = service.sandboxes.remove_snapshot(call->actor(), id);
   if (removed) call->reply({.status = 204});
   else call->refuse(removed.error());
 }
@@ -468,9 +465,7 @@ void handle_api(const Service& service, const SharedCall& call) {
   const auto* const route = std::ranges::find_if(
       kRoutes, [&](const Route& each) { return each.method == method && each.path == rest; });
   if (route == std::end(kRoutes)) return refuse_rest(call);
-  if (!call->caller.may(route->scope))
-    return call->refuse({ApiCode::kForbidden, "the token does not allow this",
-                         "It needs " + std::string(route->scope) + "."});
+  if (!call->caller.may(route->scope)) return call->refuse(noted(service, call, std::string(route->scope)));
   route->handle(service, call, all[first + 1]);
 }
 

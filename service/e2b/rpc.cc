@@ -37,10 +37,12 @@ void handle_rpc(const Service& service, const SharedCall& call, std::span<const 
   const std::string_view wanted = method->is_stream ? kStreamType : "application/json";
   if (request.method != "POST" || !type.starts_with(wanted))
     return call->refuse({ApiCode::kUnsupportedMediaType, "the call is not POST with " + std::string(wanted)});
-  if (!call->caller.may(method->scope))
+  if (!call->caller.may(method->scope)) {
+    static_cast<void>(noted(service, call, std::string(method->scope)));
     return refuse(
         {RpcCode::kPermissionDenied, "the token does not allow this; it needs " + std::string(method->scope)},
         method->is_stream);
+  }
   const auto message = read_message(request, method->is_stream);
   if (!message) return refuse(message.error(), method->is_stream);
   method->handle(service, call, *message);

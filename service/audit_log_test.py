@@ -1,0 +1,152 @@
+"""The audit log of a running service: who did what, by which token, and what was refused."""
+
+import json
+import os
+import unittest
+
+from mcp_test import call_of, headers_of
+from service_testing import ServiceTest
+
+ADD = '(func (export "run") (result i32) (i32.add (i32.const 2) (i32.const 40)))'
+
+
+class AuditLog(ServiceTest):
+    def token(self, *scopes, **fields):
+        """A token of the owner's tenant, and its id."""
+        made = self.service.request("POST", "/v1/tokens", {"name": "agent", "scopes": scopes, "tenant": "owner", **fields}).json
+        return made["token"], made["info"]["id"]
+
+    def records(self, event, **fields):
+        with open(os.path.join(self.service.state, "audit.log")) as file:
+            every = [json.loads(line) for line in file]
+        return [each for each in every if each["event"] == event and fields.items() <= each.items()]
+
+    def record(self, event, **fields):
+        found = self.records(event, **fields)
+        self.assertEqual(len(found), 1, (event, fields, found))
+        return found[0]
+
+    def test_execs_name_the_token_and_their_host_calls(self):
+        agent, by = self.token("exec")
+        sandbox = self.service.create("wat")
+        answer = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": ADD}, token=agent)
+        self.assertEqual(answer.status, 200, answer.body)
+        ended = self.record("exec.ended", sandbox=sandbox)
+        self.assertEqual((ended["by"], ended["tenant"], ended["outcome"]), (by, "owner", "ok"))
+        self.assertEqual((ended["host_calls"], ended["denied_calls"]), ("0", "0"))
+        self.assertEqual(ended["request_id"], answer.headers["X-Request-Id"])
+        self.assertEqual(self.record("sandbox.created", sandbox=sandbox)["by"], "owner")
+
+    def test_changed_policies_name_their_grants(self):
+        sandbox = self.service.create("wat", policy={"time": {"real": True}})
+        self.assertEqual(self.record("sandbox.created", sandbox=sandbox)["grants"], "time")
+        widened = {"kv": {}, "http": [{"methods": ["GET"], "url": "https://example.org/*", "header": {"X-Key": "a-plain-value"}}]}
+        self.assertEqual(self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", widened).status, 200)
+        changed = self.record("policy.changed", sandbox=sandbox)
+        self.assertEqual(changed["by"], "owner")
+        self.assertEqual(changed["grants"], "http:GET:https://example.org/*, kv")
+        self.assertEqual((changed["added"], changed["revoked"]), (changed["grants"], "time"))
+        narrow, by = self.token("sandboxes:write")
+        answer = self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", {"random": {"real": True}}, token=narrow)
+        self.refused(answer, 403, "forbidden")
+        refusal = self.record("request.refused", sandbox=sandbox)
+        self.assertEqual((refusal["by"], refusal["code"]), (by, "forbidden"))
+        self.assertEqual(len(self.records("policy.changed", sandbox=sandbox)), 1)
+        with open(os.path.join(self.service.state, "audit.log")) as file:
+            self.assertNotIn("a-plain-value", file.read())
+
+    def test_files_from_outside(self):
+        if not self.service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.service.create("python")
+        files = f"/v1/sandboxes/{sandbox}/files"
+        self.assertEqual(self.service.request("PUT", f"{files}?path=/tmp/a", b"seven b").status, 204)
+        self.assertEqual(self.service.request("POST", f"{files}/move", {"from": "/tmp/a", "to": "/tmp/b"}).status, 200)
+        self.assertEqual(self.service.request("DELETE", f"{files}?path=/tmp/b").status, 204)
+        self.assertEqual(self.service.request("GET", f"{files}/list?path=/tmp").status, 200)
+        written = self.record("file.written", sandbox=sandbox)
+        self.assertEqual((written["path"], written["bytes"], written["by"]), ("/tmp/a", "7", "owner"))
+        moved = self.record("file.moved", sandbox=sandbox)
+        self.assertEqual((moved["path"], moved["to"]), ("/tmp/a", "/tmp/b"))
+        self.assertEqual(self.record("file.removed", sandbox=sandbox)["path"], "/tmp/b")
+
+    def test_a_line_stays_readable_with_a_long_path(self):
+        if not self.service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.service.create("python")
+        self.service.request("PUT", f"/v1/sandboxes/{sandbox}/files?path=/" + "%01" * 9_000, b"x")
+        self.service.request("PUT", f"/v1/sandboxes/{sandbox}/files?path=/%ff", b"x")
+        with open(os.path.join(self.service.state, "audit.log")) as file:
+            for line in file:
+                json.loads(line)
+                self.assertLess(len(line), 1 << 16)
+
+    def test_snapshots_forks_and_resets(self):
+        agent, by = self.token("sandboxes:write", "sandboxes:read")
+        sandbox = self.service.create("wat")
+        of = f"/v1/sandboxes/{sandbox}"
+        snapshot = self.service.request("POST", f"{of}/snapshot", token=agent).json["id"]
+        self.assertEqual(self.service.request("POST", f"{of}/reset", {"snapshot": snapshot}, token=agent).status, 200)
+        fork = self.service.request("POST", f"{of}/fork", token=agent).json["sandboxes"][0]["id"]
+        new = self.service.request("POST", "/v1/sandboxes", {"snapshot": snapshot}, token=agent).json["id"]
+        self.assertEqual(self.service.request("DELETE", f"/v1/snapshots/{snapshot}", token=agent).status, 204)
+        self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{new}", token=agent).status, 204)
+        for event in ("snapshot.taken", "sandbox.reset"):
+            self.assertEqual(self.record(event, sandbox=sandbox, snapshot=snapshot)["by"], by)
+        self.assertEqual(self.record("sandbox.created", sandbox=fork)["parent"], sandbox)
+        self.assertEqual(self.record("sandbox.created", sandbox=new)["snapshot"], snapshot)
+        self.assertEqual(self.record("snapshot.removed", snapshot=snapshot)["by"], by)
+        self.assertEqual(self.record("sandbox.ended", sandbox=new)["by"], by)
+
+    def test_secrets_are_named_without_values(self):
+        put = self.service.request("PUT", "/v1/secrets/SHOP_KEY", {"value": "a-secret-value", "hosts": ["example.org"]})
+        self.assertEqual(put.status, 200, put.body)
+        self.assertEqual(self.service.request("DELETE", "/v1/secrets/SHOP_KEY").status, 204)
+        self.assertEqual(self.record("secret.put", secret="SHOP_KEY")["by"], "owner")
+        self.assertEqual(self.record("secret.removed", secret="SHOP_KEY")["by"], "owner")
+        with open(os.path.join(self.service.state, "audit.log")) as file:
+            self.assertNotIn("a-secret-value", file.read())
+
+    def test_refusals_of_known_tokens_only(self):
+        agent, by = self.token("sandboxes:read")
+        self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "wat"}, token=agent), 403, "forbidden")
+        refusal = self.record("request.refused", by=by)
+        self.assertIn("sandboxes:write", refusal["why"])
+        before = self.records("request.refused")
+        self.refused(self.service.request("GET", "/v1/sandboxes", token="mbr_unknown"), 401, "unauthorized")
+        self.refused(self.service.request("GET", "/v1/sandboxes", token=False), 401, "unauthorized")
+        self.assertEqual(self.records("request.refused"), before)
+
+    def test_refusals_by_a_quota(self):
+        made = self.service.request("POST", "/v1/tokens", {"name": "small", "scopes": ["sandboxes:write"], "quotas": {"sandboxes": 1}}).json
+        for _ in range(2):
+            answer = self.service.request("POST", "/v1/sandboxes", {"template": "wat"}, token=made["token"])
+        self.assertEqual(answer.status, 429, answer.body)
+        self.assertEqual(self.record("request.refused", by=made["info"]["id"])["code"], "quota_exceeded")
+
+    def test_tokens_that_are_not_there_are_not_removed(self):
+        self.refused(self.service.request("DELETE", "/v1/tokens/nope"), 404, "not_found")
+        self.assertEqual(self.records("token.removed", token="nope"), [])
+        _, made = self.token("exec", "files:read")
+        self.assertEqual(self.record("token.made", token=made)["scopes"], "exec, files:read")
+        self.assertEqual(self.service.request("DELETE", f"/v1/tokens/{made}").status, 204)
+        self.assertEqual(self.record("token.removed", token=made)["by"], "owner")
+
+    def test_mcp_names_the_token(self):
+        agent, by = self.token("sandboxes:write", "exec")
+
+        def call(tool, **arguments):
+            message = call_of(tool, **arguments)
+            answer = self.service.request("POST", "/mcp", message, headers_of(message), token=agent)
+            self.assertEqual(answer.status, 200, answer.body)
+
+        call("run_code", language="wat", code=ADD)
+        self.assertEqual(len(self.records("exec.ended", by=by)), 1)
+        self.assertEqual(len(self.records("sandbox.created", by=by)), 1)
+        self.assertEqual(len(self.records("sandbox.ended", by=by)), 1)
+        call("list_files", session="sbx1")
+        self.assertIn("files:read", self.record("request.refused", by=by)["why"])
+
+
+if __name__ == "__main__":
+    unittest.main()
