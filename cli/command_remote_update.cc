@@ -1,9 +1,12 @@
 // Commands for a service: info, update.
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/remote.h"
+#include "policy/grants.h"
 #include "policy/linux_words.h"
 
 namespace membrane::cli {
@@ -45,7 +48,11 @@ Result<Json> change_policy(Remote& remote, const UpdateOptions& options) {
   MEMBRANE_ASSIGN(const policy::Policy wanted, options.policy.changed(has));
   MEMBRANE_TRY(check_for_service(wanted));
   MEMBRANE_ASSIGN(const Json json, read_ordered_json(policy::to_json(wanted), "the policy"));
-  return remote.send_json(json_request("PATCH", path, json));
+  MEMBRANE_ASSIGN(Json now, remote.send_json(json_request("PATCH", path, json)));
+  const std::vector<std::string> grants = policy::grants_of(wanted);
+  for (const std::string& grant : policy::grants_of(has))
+    if (std::ranges::find(grants, grant) == grants.end()) print(stderr, "revoked: " + grant + "\n");
+  return now;
 }
 
 // The policy first: it is the part that may be refused.
@@ -102,12 +109,17 @@ void add_remote_update(CLI::App& app, int& exit_code) {
                  "A variable, replacing its whole environment; may be repeated")
       ->type_name("NAME=VALUE");
   options->policy.add_to(*command, PolicyOptions::Of::kService, PolicyOptions::Kinds::kBoth);
+  command->get_option("--allow")->description(
+      "Grant, replacing all grants of the sandbox (on top of --policy, where it is given): "
+      "http:GET:https://example.org/*, kv, time, random, and for a Linux sandbox http:HOST; may be repeated");
   options->remote.add_to(*command);
   command->add_flag("--json", options->json, "Print the service's answer");
   command->footer(
-      "--policy and --allow are the whole policy from then on, but for limits that they do not name; limits "
-      "alone\nleave the grants as they are. A new policy stops what runs. More than the sandbox has is for "
-      "tokens with\nthe scope policy:widen.\n\n"
+      "--policy and --allow replace all grants of the sandbox: repeat those that it should keep. Grants that "
+      "it\nloses are named on standard error. Limits that they do not name stay; limits alone leave the "
+      "grants "
+      "as they\nare. A new policy stops what runs. More than the sandbox has is for tokens with the scope "
+      "policy:widen.\n\n"
       "Examples:\n  membrane update $ID --ttl 1h\n  membrane update $ID --policy stricter.toml");
   command->callback([options, &exit_code] { exit_code = finish(update(*options), options->json); });
 }

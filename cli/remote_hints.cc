@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/duration.h"
 #include "policy/policy.h"
 
@@ -153,7 +154,8 @@ std::string without_description(std::string text) {
   const size_t at = text.find(kDescribes);
   if (at == std::string::npos) return text;
   const size_t end = std::min(text.find('.', at + kDescribes.size()), text.size() - 1);
-  return text.erase(at, end + 1 - at);
+  text.erase(at, end + 1 - at);
+  return std::string(trimmed(text));
 }
 
 // "limits.fuel of the sandbox's policy ("limits": {"fuel": 400}, beside what it grants)" becomes "limits.fuel: membrane
@@ -205,13 +207,22 @@ std::string with_flag(std::string text) {
   const std::string grant = grant_of(text.substr(at + kBy.size(), end - at - kBy.size()));
   if (grant.empty()) return text;
   return text.replace(at + kBy.size(), end + kIn.size() - at - kBy.size(),
-                      policy::allow_flag(grant) +
-                          ": membrane update ID takes it, with all that the sandbox is granted besides.");
+                      "membrane update ID " + policy::allow_flag(grant) +
+                          ". --allow replaces all grants of the sandbox: repeat those that it should keep.");
+}
+
+// "Resume it: membrane resume sbx1, or POST /v1/sandboxes/sbx1/resume.", without the request.
+std::string without_resume_request(std::string text) {
+  constexpr std::string_view kRequest = ", or POST /v1/sandboxes/", kEnd = "/resume.";
+  const size_t at = text.find(kRequest),
+               end = text.find(kEnd, at == std::string::npos ? at : at + kRequest.size());
+  return end == std::string::npos ? text : text.replace(at, end + kEnd.size() - at, ".");
 }
 
 }  // namespace
 
 std::string in_words_of_command(std::string text, const std::string& sandbox) {
+  text = without_resume_request(std::move(text));
   for (const auto& [rest, command] : kPhrases) replace_all(text, rest, command);
   text = with_options(with_durations(without_description(with_update(with_flag(std::move(text))))));
   if (!sandbox.empty()) {

@@ -56,15 +56,20 @@ TEST(RemoteHints, NameLimits) {
 }
 
 TEST(RemoteHints, NameGrants) {
-  const std::string rest = ": membrane update sbx1 takes it, with all that the sandbox is granted besides.";
+  const std::string rest = ". --allow replaces all grants of the sandbox: repeat those that it should keep.";
   EXPECT_EQ(reworded("It would be allowed by \"kv\": {} in the sandbox's policy."),
-            "It would be allowed by --allow kv" + rest);
+            "It would be allowed by membrane update sbx1 --allow kv" + rest);
   EXPECT_EQ(reworded("It would be allowed by \"time\": {\"real\": true} in the sandbox's policy."),
-            "It would be allowed by --allow time" + rest);
+            "It would be allowed by membrane update sbx1 --allow time" + rest);
   EXPECT_EQ(reworded("No. It would be allowed by \"http\": [{\"methods\": [\"GET\",\"POST\"], \"url\": "
                      "\"https://a.b/*\"}] in the "
                      "sandbox's policy."),
-            "No. It would be allowed by --allow 'http:GET,POST:https://a.b/*'" + rest);
+            "No. It would be allowed by membrane update sbx1 --allow 'http:GET,POST:https://a.b/*'" + rest);
+}
+
+TEST(RemoteHints, ResumeByTheCommand) {
+  EXPECT_EQ(reworded("Resume it: membrane resume sbx1, or POST /v1/sandboxes/sbx1/resume."),
+            "Resume it: membrane resume sbx1.");
 }
 
 TEST(RemoteHints, LeaveOtherTextsAlone) {

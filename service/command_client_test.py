@@ -212,7 +212,7 @@ class Command(unittest.TestCase):
     def test_hints_are_in_words_of_the_command(self):
         sandbox = self.command("create", "--template", "wat", "--fuel", "1e6").stdout.strip()
         for words, hint in ((["exec", sandbox, "-e", self.wat('(drop (call $kv.get! (string "k")))')],
-                             f"It would be allowed by --allow kv: membrane update {sandbox} takes it"),
+                             f"It would be allowed by membrane update {sandbox} --allow kv. --allow replaces all grants of the sandbox"),
                             (["exec", sandbox, "--context", "ctx0", "-e", ""], f"membrane contexts {sandbox} lists them."),
                             (["create", "--snapshot", "snp0"], "membrane snapshots lists them."),
                             (["cp", f"{sandbox}:/tmp/none", "-"], ""),
@@ -225,6 +225,12 @@ class Command(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(hint, done.stderr)
                 self.assertNotRegex(done.stderr, "GET |POST |PUT |PATCH |\"[a-z_]+\"")
+
+    def test_update_names_the_grants_that_it_revokes(self):
+        sandbox = self.command("create", "--template", "wat", "--allow", "time", "--allow", "random").stdout.strip()
+        self.assertEqual(self.command("update", sandbox, "--allow", "kv", "--allow", "time").stderr, "revoked: random\n")
+        self.assertEqual(self.command("update", sandbox, "--fuel", "1e6").stderr, "")
+        self.assertEqual(self.command("update", sandbox, "--allow", "kv", "--allow", "time", "--allow", "random").stderr, "")
 
     def test_approvals_say_how_much_would_leave(self):
         if not service.has_template("python"):
