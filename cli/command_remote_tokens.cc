@@ -82,6 +82,10 @@ Result<int> create(const CreateOptions& options) {
   MEMBRANE_ASSIGN(const Json made, remote.send_json(json_request("POST", {"v1", "tokens"}, spec)));
   if (options.json) print_json(made);
   else print(text_at(made, "token") + "\n");
+  if (options.tenant.empty())
+    print(stderr,
+          "note: the token has a tenant of its own, without sandboxes. --tenant owner makes one that shares "
+          "the owner's.\n");
   return kExitOk;
 }
 
@@ -106,7 +110,9 @@ void add_create(CLI::App& group, int& exit_code) {
       ->type_name("SCOPE");
   command->add_option("--ttl", options->ttl, "When it expires, as 12h or 30d (never)")->type_name("TIME");
   command
-      ->add_option("--tenant", options->tenant, "The tenant whose sandboxes and quotas it shares (a new one)")
+      ->add_option("--tenant", options->tenant,
+                   "The tenant whose sandboxes, snapshots, secrets and quotas it shares: owner for the "
+                   "owner's (a new one)")
       ->type_name("TENANT");
   add_repeatable(*command, "--quota", options->quotas,
                  "What the sandboxes of its tenant may use together, may be repeated: sandboxes, "
@@ -115,9 +121,10 @@ void add_create(CLI::App& group, int& exit_code) {
   command->add_flag("--json", options->json, "Print the token with what the service says of it");
   options->remote.add_to(*command);
   command->footer(
-      "Example:\n"
-      "  membrane tokens create ci --scope sandboxes:read --scope sandboxes:write --scope exec --ttl 30d "
-      "--quota sandboxes=10");
+      "Examples:\n"
+      "  membrane tokens create ci --tenant owner --scope sandboxes:read --scope exec --ttl 30d\n"
+      "  membrane tokens create ci --scope sandboxes:read --scope sandboxes:write --scope exec --quota "
+      "sandboxes=10");
   command->callback([options, &exit_code] { exit_code = finish(create(*options), options->json); });
 }
 

@@ -232,6 +232,14 @@ class Command(unittest.TestCase):
         self.assertEqual(self.command("update", sandbox, "--fuel", "1e6").stderr, "")
         self.assertEqual(self.command("update", sandbox, "--allow", "kv", "--allow", "time", "--allow", "random").stderr, "")
 
+    def test_tokens_say_whose_sandboxes_they_see(self):
+        alone = self.command("tokens", "create", "alone", "--scope", "exec")
+        self.assertIn("--tenant owner", alone.stderr)
+        self.assertEqual(self.command("tokens", "create", "ci", "--scope", "exec", "--tenant", "owner").stderr, "")
+        for words, hint in ((["--scope", "exce"], "Did you mean exec?"),
+                            (["--scope", "exec", "--quota", "sandbox=3"], "Did you mean sandboxes?")):
+            self.assertIn(hint, self.command("tokens", "create", "x", *words, code=2).stderr)
+
     def test_approvals_say_how_much_would_leave(self):
         if not service.has_template("python"):
             self.skipTest("there is no template python")

@@ -267,7 +267,8 @@ Answer<Json> Operations::read_body(const Operation& operation, const Request& re
   if (const auto wrong = schema->check(*json))
     return refuse(ApiCode::kInvalidValue,
                   (wrong->field.empty() ? "the body" : "\"" + wrong->field + "\"") + " " + wrong->message,
-                  "GET /openapi.json describes " + operation.id + ".");
+                  (wrong->meant.empty() ? "" : "Did you mean " + wrong->meant + "? ") +
+                      "GET /openapi.json describes " + operation.id + ".");
   return *std::move(json);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/diagnostic.h"
 #include "base/utf8.h"
 
 namespace membrane::service {
@@ -99,7 +100,7 @@ class Checker {
       return Violation{field, "must be " + types_of(*type) + ", and is " + kind_of(value)};
     if (const auto known = rules.find("enum"); known != rules.end())
       if (std::ranges::find(*known, value) == known->end())
-        return Violation{field, "must be one of " + known->dump()};
+        return Violation{field, "must be one of " + known->dump(), meant_by(value, *known)};
     if (value.is_string()) return check_string(rules, value, field);
     if (value.is_number()) return check_number(rules, value, field);
     if (value.is_array()) return check_array(rules, value, field);
@@ -108,6 +109,18 @@ class Checker {
   }
 
  private:
+  static std::string nearest_of(std::string_view name, const Json& properties) {
+    std::vector<std::string> names;
+    for (const auto& [known, rules] : properties.items()) names.push_back(known);
+    return std::string(nearest(name, {names.begin(), names.end()}));
+  }
+  static std::string meant_by(const Json& value, const Json& choices) {
+    std::vector<std::string_view> names;
+    for (const Json& each : choices)
+      if (each.is_string()) names.emplace_back(each.get_ref<const std::string&>());
+    return value.is_string() ? std::string(nearest(value.get_ref<const std::string&>(), names)) : "";
+  }
+
   static std::string kind_of(const Json& value) {
     return value.is_null() ? "null" : with_article(value.type_name());
   }
@@ -173,7 +186,10 @@ class Checker {
         if (auto wrong = check_string(*names, name, inside("(a name)"))) return wrong;
       const bool is_known = properties != rules.end() && properties->contains(name);
       if (!is_known && others == rules.end()) continue;
-      if (auto wrong = check(is_known ? (*properties)[name] : *others, member, inside(name))) return wrong;
+      auto wrong = check(is_known ? (*properties)[name] : *others, member, inside(name));
+      if (wrong && !is_known && *others == Json(false) && properties != rules.end())
+        wrong->meant = nearest_of(name, *properties);
+      if (wrong) return wrong;
     }
     return std::nullopt;
   }

@@ -21,8 +21,9 @@
 namespace membrane::service {
 
 struct Violation {
-  std::string field;    // "policy.limits", "labels[2]"; "" for the value itself
-  std::string message;  // "must be an integer from 1 to 100"
+  std::string field;       // "policy.limits", "labels[2]"; "" for the value itself
+  std::string message;     // "must be an integer from 1 to 100"
+  std::string meant = {};  // the nearest name that is known, or ""
 };
 
 class Schema {
