@@ -31,6 +31,10 @@ Result<AuditChain> read_chain(const std::string& path, const std::string& known)
   return chain;
 }
 
+bool is_head(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace
 
 void add_audit(CLI::App& app, int& exit_code) {
@@ -53,6 +57,12 @@ void add_audit(CLI::App& app, int& exit_code) {
       "Exit code 1: the log was changed.\n\n"
       "Example:\n  membrane audit verify ~/.local/state/membrane/service/audit.log");
   command->callback([options, &exit_code] {
+    if (!options->head.empty() && !is_head(options->head)) {
+      exit_code =
+          complain({ErrorCode::kInvalidArgument, "--head " + options->head + " is no head of a log",
+                    "A head is a SHA-256 in 64 hexadecimal digits: membrane audit verify prints it."});
+      return;
+    }
     const auto chain = read_chain(options->file, options->head);
     if (!chain) {
       exit_code = complain(chain.error());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -98,6 +99,26 @@ Error wrong_number(const std::string& message, const std::string& help) {
                  help);
 }
 
+// An option that is typed before the command. Its value, which may be a secret, is not repeated.
+std::optional<Error> misplaced_option(const CLI::App& app, const Named& named, const std::string& help) {
+  for (const std::string& word : app.remaining()) {
+    if (!is_option(word) || word == "--") continue;
+    const std::string option = word.substr(0, word.find('='));
+    const bool is_of_command = named.command->get_option_no_throw(option) != nullptr;
+    return invalid(is_of_command ? option + " comes after the command" : "unknown option " + option,
+                   (is_of_command ? "Write " + named.path + " " + option + " …. " : "") + help);
+  }
+  return std::nullopt;
+}
+
+// The parser's "--detach excludes --interactive".
+std::string without_excludes(std::string message) {
+  constexpr std::string_view kExcludes = " excludes ";
+  const size_t at = message.find(kExcludes);
+  return at == std::string::npos ? message
+                                 : message.replace(at, kExcludes.size(), " and ") + " exclude each other";
+}
+
 }  // namespace
 
 std::vector<std::string> commands_of(const CLI::App& command) {
@@ -122,13 +143,16 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     return is_option(word) ? unknown_option(*command, word, help) : unknown_word(*command, word, help);
   }
+  if (command != &app)
+    if (auto misplaced = misplaced_option(app, {command, path}, help); misplaced && code == ExtrasError)
+      return *std::move(misplaced);
   if (is_incomplete && command == &app)
     return invalid("no command was given",
                    "membrane run FILE runs a program; membrane help lists all commands.");
   if (const std::vector<std::string> known = commands_of(*command); is_incomplete && !known.empty())
     return missing_command(path, known, help);
   if (code == ArgumentMismatch) return wrong_number(message, help);
-  return invalid(message, help);
+  return invalid(code == ExcludesError ? without_excludes(message) : message, help);
 }
 
 }  // namespace membrane::cli

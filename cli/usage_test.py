@@ -168,6 +168,17 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("policy", code=2), "membrane policy needs a command: explain or test\n", "policy --help")
         self.assert_refused(self.membrane("audit", code=2), "membrane audit needs a command: verify\n", "audit --help")
 
+    def test_options_before_the_command_or_against_each_other(self):
+        done = self.membrane("--token", "mbr_secret", "exec", "sbx1", "-e", "1", code=2)
+        self.assert_refused(done, "--token comes after the command\n", "membrane exec --token")
+        self.assertNotIn("mbr_secret", done.stderr)
+        self.assert_refused(self.membrane("exec", "-d", "-i", "sbx1", "-e", "1", code=2), "exclude each other\n", "exec --help")
+
+    def test_a_head_of_an_audit_log_is_a_sha256(self):
+        self.file("audit.log", "")
+        done = self.membrane("audit", "verify", "--head", "0000", "audit.log", code=2)
+        self.assert_refused(done, "--head 0000 is no head of a log\n", "64 hexadecimal digits")
+
     def test_a_word_that_is_no_file_here_is_reported_as_that(self):
         (self.folder / "data").mkdir()
         self.file("analyse.py", "")
