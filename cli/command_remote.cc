@@ -248,7 +248,7 @@ Result<int> approve(const ApproveOptions& options) {
                                     {{"allow", !options.is_denied}});
   MEMBRANE_ASSIGN(const auto sent, remote.send(request));
   static_cast<void>(sent);
-  print(options.approval + (options.is_denied ? " is refused\n" : " goes\n"));
+  print(options.approval + (options.is_denied ? " is refused\n" : " is approved\n"));
   return kExitOk;
 }
 

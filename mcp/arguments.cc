@@ -132,8 +132,8 @@ Result<Arguments> Arguments::check(Json sent, std::span<const Parameter> paramet
     if (!is_given) {
       if (found != sent.end()) sent.erase(found);
       if (parameter.is_required)
-        wrong += "\"" + parameter.name + "\" is missing; it is " + expected(parameter) + ": " +
-                 parameter.description + "\n";
+        wrong += "\"" + parameter.name + "\" is missing, and must be " + expected(parameter) + " (" +
+                 parameter.description + ").\n";
       continue;
     }
     if (!fits(parameter, *found))

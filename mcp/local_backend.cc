@@ -315,7 +315,7 @@ std::string LocalBackend::known_sessions() const {
     if (shown++ == kMostTold) break;
     list += (list.empty() ? "" : ", ") + id;
   }
-  return "There are " + list + (sessions_.size() > kMostTold ? " and more." : ".");
+  return "The sessions are " + list + (sessions_.size() > kMostTold ? " and more." : ".");
 }
 
 Result<LocalBackend::Held> LocalBackend::hold(const Caller& caller, const std::string& id) {

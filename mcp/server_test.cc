@@ -195,7 +195,7 @@ TEST_F(ServerTest, ABadArgumentIsAnErrorThatAModelCanMend) {
   };
   const std::string text = said("run_code", {{"languag", "wat"}, {"code", 7}, {"timeout_ms", -1}});
   EXPECT_NE(text.find("did you mean language?"), std::string::npos) << text;
-  EXPECT_NE(text.find("\"language\" is missing; it is one of wat"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"language\" is missing, and must be one of wat"), std::string::npos) << text;
   EXPECT_NE(text.find("\"code\" is 7, and must be a string."), std::string::npos) << text;
   EXPECT_NE(text.find("\"timeout_ms\" is -1, and must be an integer from 1"), std::string::npos) << text;
   EXPECT_NE(said("run_code", {{"language", "ruby"}, {"code", ""}}).find("one of wat"), std::string::npos);

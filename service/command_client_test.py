@@ -232,6 +232,12 @@ class Command(unittest.TestCase):
         self.assertEqual(self.command("update", sandbox, "--fuel", "1e6").stderr, "")
         self.assertEqual(self.command("update", sandbox, "--allow", "kv", "--allow", "time", "--allow", "random").stderr, "")
 
+    def test_a_paused_sandbox_is_resumed_by_the_command(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        self.command("pause", sandbox)
+        refused = self.command("exec", sandbox, "-e", self.wat(""), code=2).stderr
+        self.assertIn(f"Resume it: membrane resume {sandbox}.\n", refused)
+
     def test_tokens_say_whose_sandboxes_they_see(self):
         alone = self.command("tokens", "create", "alone", "--scope", "exec")
         self.assertIn("--tenant owner", alone.stderr)
