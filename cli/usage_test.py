@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -184,6 +185,18 @@ class Usage(CommandTest):
                                  (["x.wasm"], "membrane run x.wasm"), (["agent", "two", "words"], "quotes"),
                                  (["policy", "p.toml"], "membrane policy explain p.toml")):
             self.assert_refused(self.membrane(*arguments, code=2), arguments[-1], meant)
+
+    def test_the_grants_in_a_hint_are_accepted(self):
+        for wrong in ("http", "http://127.0.0.1:24801/", "https://example.org", "http:GET:127.0.0.1:24801", "example.org",
+                      "http:GET:example.org", "http:example.org/v1", "localhost:8000/x", "GET:https://example.org/*", "http:*",
+                      "http:get:https://example.org/*", "fs", "fs:rw:./data", "fs:ro:./data", "fs:./data:ro", "./data", "fs:read:..",
+                      "fs:wirte:it's here", "sql:./a.db", "kv:", "time:real"):
+            refused = self.membrane("policy", "explain", "--allow", wrong, code=2).stderr
+            grants = re.findall(r"--allow \S.*", refused.split("hint:")[1])
+            self.assertTrue(grants, refused)
+            for word in shlex.split(" ".join(grants).replace(",", "")):
+                if ":" in word or word in ("kv", "time"):
+                    self.membrane("policy", "explain", "--allow", word)
 
     def test_every_limit_of_a_policy_is_a_flag(self):
         help_text = self.membrane("run", "--help").stdout
