@@ -77,19 +77,8 @@ Result<int> import(const Options& options) {
   return kExitOk;
 }
 
-std::string hint_of_missing(const std::string& name) {
-  const std::string lists = "`membrane image ls` lists the images.";
-  const auto images = linux::list_images();
-  if (!images) return lists;
-  std::vector<std::string_view> names;
-  for (const auto& image : *images) names.push_back(image.name);
-  const std::string_view near = nearest(name, names);
-  return near.empty() ? lists : "Did you mean " + std::string(near) + "? " + lists;
-}
-
 Result<int> remove(const Options& options) {
   if (Status removed = linux::remove_image(options.name); !removed) {
-    if (removed.error().code == ErrorCode::kNotFound) removed.error().hint = hint_of_missing(options.name);
     return std::unexpected(removed.error());
   }
   print(stderr, options.name + " stays for sandboxes that began with it, until `membrane image prune`\n");
@@ -405,8 +394,9 @@ void add_image(CLI::App& app, int& exit_code) {
       "  membrane image import rootfs.tar --tag mine\n"
       "  membrane image build -t mine .\n"
       "  membrane run --kind linux --image mine -- sh -c 'uname -a'\n"
-      "`make images` makes a Debian with Python, git, gcc and Node, called debian, from this machine's apt "
-      "sources.");
+      "In Membrane's source tree, `make images` makes a Debian with Python, git, gcc and Node, called "
+      "debian, "
+      "from this machine's apt sources.");
 }
 
 }  // namespace membrane::cli
