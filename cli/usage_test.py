@@ -172,13 +172,28 @@ class Usage(CommandTest):
     def test_a_word_that_is_no_file_here_is_reported_as_that(self):
         (self.folder / "data").mkdir()
         self.file("analyse.py", "")
-        state = {"XDG_STATE_HOME": str(self.folder / "state")}
-        for words, cause, fix in ((["tol"], "there is no file tol here", "Check the path."),
-                                  (["data"], "data is a directory here", "Name a file in it."),
-                                  (["print(1)"], "there is no file print(1) here", "membrane run -e"),
+        for words, cause, fix in ((["tol"], "there is no file tol here", "Check the path. For a command of Linux: "),
+                                  (["data"], "data is a directory here\n", "hint: Name a file in it.\n"),
+                                  (["data", "x"], "data is a directory here\n", "Name a file in it. For a command of Linux: "),
+                                  (["print(1)"], "there is no file print(1) here\n", "membrane run -e '…'.\n"),
                                   (["print(1.5)"], "cannot open print(1.5)", "membrane run -e"),
+                                  (["--", "-e", "1"], "there is no file -e here\n", "write -e before --.\n"),
                                   (["python", "analyse.py"], "there is no file python here", "membrane run analyse.py.")):
-            self.assert_refused(self.membrane("run", *words, code=2, **state), cause, fix)
+            self.assert_refused(self.membrane("run", *words, code=2), cause, fix)
+        self.assert_refused(self.membrane("thaw", "gone", code=2), "cannot open gone", "hint: Check the path")
+
+    def test_a_missing_image_is_answered_with_those_that_exist(self):
+        self.assert_refused(self.membrane("shell", code=2), "there is no image debian", "`membrane image import FILE.tar --tag NAME`")
+        (self.folder / "files").mkdir()
+        self.file("files/a", "")
+        self.membrane("image", "import", "files", "--tag", "mine")
+        for verb in "run", "shell":
+            self.assert_refused(self.membrane(verb, "mine", "ls", "/", code=2), "mine is an image\n",
+                                f"membrane {verb} --image mine -- ls /\n")
+        for words in ["shell"], ["run", "--kind", "linux", "--", "ls"], ["run", "ls"]:
+            self.assert_refused(self.membrane(*words, code=2), "there is no image debian", "--image mine.")
+        self.membrane("image", "import", "files", "--tag", "other")
+        self.assert_refused(self.membrane("shell", code=2), "there is no image debian", "Name one by --image")
 
     def test_the_probable_meaning_is_suggested(self):
         for arguments, meant in ((["x.wat"], "membrane run x.wat"),
