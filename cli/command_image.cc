@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <optional>
 
-#include "base/diagnostic.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -26,7 +26,8 @@ struct Options {
   std::string source = ".", name, output;
   std::string dockerfile, target, platform;  // of build
   std::vector<std::string> arguments, allow, secrets;
-  std::string policy;  // a file
+  std::vector<std::string> names;  // of rm
+  std::string policy;              // a file
   bool json = false, has_no_cache = false, is_quiet = false;
   std::map<std::string, std::string> limits;  // in the form of policies
 };
@@ -77,11 +78,23 @@ Result<int> import(const Options& options) {
   return kExitOk;
 }
 
+// Removes those that it can, and complains of the others.
 Result<int> remove(const Options& options) {
-  if (Status removed = linux::remove_image(options.name); !removed) {
-    return std::unexpected(removed.error());
+  std::optional<Error> failed;
+  size_t removed = 0;
+  for (const std::string& name : options.names) {
+    if (const Status done = linux::remove_image(name); done) {
+      print(name + "\n");
+      ++removed;
+    } else {
+      if (failed) complain(*failed);
+      failed = done.error();
+    }
   }
-  print(stderr, options.name + " stays for sandboxes that began with it, until `membrane image prune`\n");
+  if (removed > 0)
+    print(stderr, "removed; sandboxes that began with " + std::string(removed == 1 ? "it" : "them") +
+                      " can still be resumed, until `membrane image prune`\n");
+  if (failed) return std::unexpected(*failed);
   return kExitOk;
 }
 
@@ -376,9 +389,9 @@ void add_image(CLI::App& app, int& exit_code) {
       "Sandboxes of a service that use a removed image cannot be resumed later.");
   on(prune_command, options, exit_code, &prune);
 
-  CLI::App* const rm = image->add_subcommand("rm", "Remove an image");
-  rm->add_option("name", options->name, "The image")->type_name("NAME")->required();
-  rm->footer("Examples:\n  membrane image rm mine");
+  CLI::App* const rm = image->add_subcommand("rm", "Remove images");
+  rm->add_option("name", options->names, "The images")->type_name("NAME")->required();
+  rm->footer("Examples:\n  membrane image rm mine\n  membrane image rm mine theirs");
   on(rm, options, exit_code, &remove);
 
   CLI::App* const export_command = image->add_subcommand("export", "Write the image's files into a tarball");

@@ -182,6 +182,12 @@ class Usage(CommandTest):
             self.assert_refused(self.membrane("run", *words, code=2), cause, fix)
         self.assert_refused(self.membrane("thaw", "gone", code=2), "cannot open gone", "hint: Check the path")
 
+    def test_a_program_in_another_language_is_named(self):
+        for name, cause, fix in (("a.rb", "a.rb is Ruby", "membrane languages list"), ("a.go", "a.go is Go", "--kind linux"),
+                                 ("n.ipynb", "n.ipynb is a notebook", "jupyter nbconvert --to script n.ipynb")):
+            self.file(name, '{"cells": []}\n')
+            self.assert_refused(self.membrane("run", name, code=2), cause, fix)
+
     def test_a_missing_image_is_answered_with_those_that_exist(self):
         self.assert_refused(self.membrane("shell", code=2), "there is no image debian", "`membrane image import FILE.tar --tag NAME`")
         (self.folder / "files").mkdir()
@@ -193,7 +199,40 @@ class Usage(CommandTest):
         for words in ["shell"], ["run", "--kind", "linux", "--", "ls"], ["run", "ls"]:
             self.assert_refused(self.membrane(*words, code=2), "there is no image debian", "--image mine.")
         self.membrane("image", "import", "files", "--tag", "other")
+        self.membrane("image", "import", "files", "--tag", "third")
         self.assert_refused(self.membrane("shell", code=2), "there is no image debian", "Name one by --image")
+        done = self.membrane("image", "rm", "other", "gone", "third", code=2)
+        self.assertEqual(done.stdout, "other\nthird\n")
+        for part in "removed; ", "there is no image gone":
+            self.assertIn(part, done.stderr)
+        self.assertEqual(self.membrane("image", "ls").stdout.split()[0], "mine")
+
+    def test_habits_of_docker_are_answered(self):
+        self.file("chart.py", "print(1)\n")
+        for words, cause, fix in ((["run", "-v", "./d:/d", "chart.py"], "unknown option -v\n", "--dir HOST:GUEST"),
+                                  (["run", "-it", "chart.py"], "unknown option -it\n", "-t gives"),
+                                  (["run", "--rm", "chart.py"], "unknown option --rm\n", "Leave it out"),
+                                  (["run", "-p", "80:80", "chart.py"], "unknown option -p\n", "nothing connects to a sandbox"),
+                                  (["run", "-v", "a", "-e", "print(1)"], "unknown option -v\n", "--dir HOST:GUEST"),
+                                  (["shell", "--rm"], "unknown option --rm\n", "Leave it out"),
+                                  (["run", "-e", "FOO=bar", "chart.py"], "FOO=bar is a variable\n",
+                                   "Write membrane run --env FOO=bar chart.py."),
+                                  (["run", "chart.py", "-e", "FOO=bar"], "the program is chart.py already\n", "--env NAME=VALUE"),
+                                  (["images"], "unknown command images\n", "membrane image ls"),
+                                  (["kill", "x"], "unknown command kill\n", "membrane rm ID"), (["stop"], "unknown command stop\n", "pause ID"),
+                                  (["inspect"], "unknown command inspect\n", "membrane info ID"),
+                                  (["build", "."], "unknown command build\n", "membrane image build -t NAME ."),
+                                  (["pull", "debian"], "unknown command pull\n", "membrane image import FILE.tar --tag NAME"),
+                                  (["up"], "unknown command up\n", "membrane serve starts the service")):
+            self.assert_refused(self.membrane(*words, code=2), cause, fix)
+
+    def test_every_list_has_both_verbs(self):
+        for group in "image", "languages", "keys":
+            self.assertEqual(self.membrane(group, "ls").stdout, self.membrane(group, "list").stdout)
+            self.assertEqual(self.membrane("help", group, "ls").stdout, self.membrane(group, "list", "--help").stdout)
+        for command in "tokens", "snapshots", "templates":
+            for verb in "ls", "list":
+                self.assertEqual(self.membrane(command, verb, "--help").stdout, self.membrane(command, "--help").stdout)
 
     def test_the_probable_meaning_is_suggested(self):
         for arguments, meant in ((["x.wat"], "membrane run x.wat"),
