@@ -31,6 +31,11 @@ Result<AuditChain> read_chain(const std::string& path, const std::string& known)
   return chain;
 }
 
+bool is_sha256(const std::string& text) {
+  constexpr size_t kDigits = 64;
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 }  // namespace
 
 void add_audit(CLI::App& app, int& exit_code) {
@@ -53,6 +58,11 @@ void add_audit(CLI::App& app, int& exit_code) {
       "Exit code 1: the log was changed.\n\n"
       "Example:\n  membrane audit verify ~/.local/state/membrane/service/audit.log");
   command->callback([options, &exit_code] {
+    if (!options->head.empty() && !is_sha256(options->head)) {
+      exit_code = complain({ErrorCode::kInvalidArgument, "--head " + options->head + " is not a SHA-256",
+                            "Pass the 64 hex digits that an earlier membrane audit verify printed."});
+      return;
+    }
     const auto chain = read_chain(options->file, options->head);
     if (!chain) {
       exit_code = complain(chain.error());
