@@ -164,18 +164,19 @@ Result<std::string> program_language(const std::string& word, const std::string&
   if (!word.empty()) return lang::language_named(word);
   if (std::string language = lang::language_of(file, source); !language.empty()) return language;
   const std::string name = file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
-  if (const std::string_view what = foreign_program(name); what == kNotebook)
+  const std::string_view what = foreign_program(name);
+  if (what == kNotebook)
     return fail(ErrorCode::kInvalidArgument, name + " is a notebook, and not a program",
                 "Make one of its code: jupyter nbconvert --to script " + file + ".");
-  else if (!what.empty())
+  // A text of no installed language, or an empty or binary one, is reported as WAT.
+  const auto foreign = lang::foreign_source(source, name);
+  if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
+  if (!what.empty())
     return fail(
         ErrorCode::kInvalidArgument,
         name + " is " + std::string(what) + ", which is not among the installed languages",
         "membrane languages list shows them. Any WASI command can be added as one (docs/languages.md), and a "
         "Linux sandbox runs what its image has: membrane run --kind linux.");
-  // A text of no installed language, or an empty or binary one, is reported as WAT.
-  const auto foreign = lang::foreign_source(source, name);
-  if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
   const std::string guess = lang::guessed_language(source);
   if (guess.empty())
     return fail(ErrorCode::kInvalidArgument, name + " does not say what language it is in",

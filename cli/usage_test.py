@@ -183,9 +183,9 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("thaw", "gone", code=2), "cannot open gone", "hint: Check the path")
 
     def test_a_program_in_another_language_is_named(self):
-        for name, cause, fix in (("a.rb", "a.rb is Ruby", "membrane languages list"), ("a.go", "a.go is Go", "--kind linux"),
-                                 ("n.ipynb", "n.ipynb is a notebook", "jupyter nbconvert --to script n.ipynb")):
-            self.file(name, '{"cells": []}\n')
+        for name, text, cause, fix in (("a.rb", "puts 1\n", "a.rb is Ruby", "membrane languages list"),
+                                       ("n.ipynb", '{"cells": []}\n', "n.ipynb is a notebook", "jupyter nbconvert --to script n.ipynb")):
+            self.file(name, text)
             self.assert_refused(self.membrane("run", name, code=2), cause, fix)
 
     def test_a_missing_image_is_answered_with_those_that_exist(self):
