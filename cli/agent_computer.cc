@@ -8,6 +8,7 @@
 #include "agent/actions/computer_actions.h"
 #include "agent/actions/prompt.h"
 #include "cli/cli.h"
+#include "cli/linux_run.h"
 #include "cli/out_directory.h"
 #include "computers/description.h"
 #include "computers/directories/directory_broker.h"
@@ -35,7 +36,7 @@ Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions
   MEMBRANE_TRY(computers::check_limits(options.policy.limits));
   std::unique_ptr<AgentComputer> made(new AgentComputer(std::move(options)));
   const std::string& name = made->options_.image;
-  MEMBRANE_ASSIGN(made->image_, linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name));
+  MEMBRANE_ASSIGN(made->image_, find_image_or_usual(name));
   made->mark_ = computers::mark_of(made->image_);
   MEMBRANE_TRY(made->read_copies());
   MEMBRANE_ASSIGN(made->source_, linux::ComputerSource::create(0));

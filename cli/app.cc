@@ -47,7 +47,8 @@ std::unique_ptr<CLI::App> make_app(int& exit_code, std::string_view first_word) 
       "Exit codes: 0 fine; 1 the program failed; 2 the request was denied, invalid or misspelt; 3 Membrane "
       "failed; 4 the program is frozen. A program that ends itself with a code of its own ends membrane run "
       "with "
-      "it.");
+      "it.\n"
+      "Pages such as docs/policy.md are in docs of the source tree, and in share/doc/membrane of a release.");
   add_run(*app, exit_code);
   if (first_word == "run") return app;
   add_thaw(*app, exit_code);

@@ -89,7 +89,8 @@ class Order {
         return fail(
             ErrorCode::kInvalidArgument,
             word + " gives a program's text, and the program is " + positionals_[before_] + " already",
-            "Write -- before the program's arguments: " + words + " -- " + word + " …");
+            "Write -- before the program's arguments: " + words + " -- " + word +
+                " …; --env NAME=VALUE gives it a variable.");
       }
       has_text_ = true;
     }
@@ -102,9 +103,9 @@ class Order {
   }
 
   [[nodiscard]] Error unknown_option() const {
-    const std::string meant = option_meant_by(command_, unknown_);
+    const std::string hint = hint_for_option(command_, unknown_);
     return {ErrorCode::kInvalidArgument, "unknown option " + unknown_,
-            (meant.empty() ? "" : "Did you mean " + meant + "? ") + "\"membrane " + command_.get_name() +
+            hint + (hint.empty() ? "" : " ") + "\"membrane " + command_.get_name() +
                 " --help\" lists the options."};
   }
 
@@ -152,6 +153,23 @@ Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vecto
   return ordered;
 }
 
+std::vector<std::string> with_own_verb(const CLI::App& app, std::vector<std::string> words) {
+  constexpr std::string_view kListAlone[] = {"tokens",   "snapshots", "templates",
+                                             "contexts", "execs",     "approvals"};
+  if (words.size() < 2 || (words[1] != "ls" && words[1] != "list")) return words;
+  if (std::ranges::find(kListAlone, words[0]) != std::end(kListAlone)) {
+    words.erase(words.begin() + 1);
+    return words;
+  }
+  const auto named = [](const CLI::App& of, const std::string& name) {
+    return of.get_subcommands([&](const CLI::App* sub) { return sub->check_name(name); });
+  };
+  const auto groups = named(app, words[0]);
+  for (const char* const verb : {"ls", "list"})
+    if (!groups.empty() && !named(*groups.front(), verb).empty()) words[1] = verb;
+  return words;
+}
+
 std::vector<std::string> options_of(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* const option : command.get_options())
@@ -172,6 +190,34 @@ std::string option_meant_by(const CLI::App& command, const std::string& name) {
   if (!name.starts_with("--")) return {};
   const std::vector<std::string> known = options_of(command);
   return std::string(nearest(name, {known.begin(), known.end()}));
+}
+
+std::string hint_for_option(const CLI::App& command, const std::string& name) {
+  struct OfDocker {
+    std::string_view names;  // separated by spaces
+    const char* instead;     // only where the command has this option
+    const char* hint;
+  };
+  constexpr OfDocker kOfDocker[] = {
+      {" -v --volume --mount ", "--dir",
+       "A directory is granted by --dir HOST:GUEST, with :ro at the end only for reading."},
+      {" -it -ti -i --interactive ", "--tty",
+       "-t gives a Linux command this terminal; input reaches every program."},
+      {" --rm ", "--dir", "Leave it out: nothing of a sandbox stays after the program."},
+      {" -p --publish --expose ", "--dir",
+       "Leave it out: nothing connects to a sandbox from outside. --allow http:HOST lets it reach a host."},
+      {" --network --net ", "--allow",
+       "A host is granted by --allow http:HOST, and nothing else is reached."},
+      {" -d --detach ", "--tty", "In a service: membrane create, and then membrane exec -d ID."},
+      {" --env-file ", "--env", "Each variable is given by --env NAME=VALUE."},
+      {" -m ", "--memory", "Write --memory SIZE."},
+      {" --cpus ", "--cpu", "--cpu bounds the time of all processors together."},
+  };
+  for (const OfDocker& each : kOfDocker)
+    if (each.names.contains(" " + name + " ") && command.get_option_no_throw(each.instead) != nullptr)
+      return each.hint;
+  const std::string meant = option_meant_by(command, name);
+  return meant.empty() ? "" : "Did you mean " + meant + "?";
 }
 
 }  // namespace membrane::cli

@@ -27,10 +27,17 @@ namespace membrane::cli {
 // after a file; an option without its value at the end or before "--".
 Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vector<std::string> words);
 
+// Replaces the verb of a list by the command's own: "image list" becomes image ls, "languages ls" languages list, and
+// "tokens list" tokens.
+std::vector<std::string> with_own_verb(const CLI::App& app, std::vector<std::string> words);
+
 // The long names of the command's options, with their dashes.
 std::vector<std::string> options_of(const CLI::App& command);
 // The command's option that an unknown one probably means: the nearest, or what another command or program calls
 // the same. "" if there is none.
 std::string option_meant_by(const CLI::App& command, const std::string& name);
+// A sentence on what to do instead of an unknown option: how docker's are written here, or the nearest. "" if nothing is
+// known.
+std::string hint_for_option(const CLI::App& command, const std::string& name);
 
 }  // namespace membrane::cli

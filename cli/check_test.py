@@ -91,6 +91,14 @@ class PolicyExplain(CommandTest):
                          "A Linux sandbox is limited to 2 GiB of memory", "10 min of wall-clock time of a command", "512 processes"):
             self.assertIn(sentence, text)
 
+    def test_what_linux_refuses_is_not_explained_for_it(self):
+        for policy, why in (("[kv]\n", "it has no host functions (kv) yet."), ("[ai]\n", "host functions (ai) yet"),
+                            ("[limits]\nfuel = 1000\n", "it counts no instructions, so a limit of fuel would not be held")):
+            last = self.membrane("policy", "explain", self.file("p.toml", policy)).stdout.splitlines()[-1]
+            self.assertTrue(last.startswith("A Linux sandbox refuses this policy: "), last)
+            self.assertIn(why, last)
+        self.assertIn("A Linux sandbox is limited to", self.membrane("policy", "explain", "--dir", ".").stdout)
+
     def test_file_and_flags_add_up(self):
         policy = self.file("p.toml", '[limits]\nfuel = 5_000\n[[http]]\nmethods = ["GET"]\nurl = "https://example.org/*"\n')
         text = self.membrane("policy", "explain", policy, "--allow", "fs:read:./data", "--memory", "1MiB").stdout

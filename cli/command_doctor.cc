@@ -172,7 +172,8 @@ std::string text_of(const Json& found) {
   }
   for (const Json& each : found["linux"]["images"])
     line(true, "image " + each["name"].get<std::string>(), size_text(each["size_bytes"].get<uint64_t>()));
-  if (found["linux"]["images"].empty()) out += "  no image: make images, or membrane image import\n";
+  if (found["linux"]["images"].empty())
+    out += "  no image: membrane image import FILE.tar --tag NAME, or make images in the source tree\n";
   out += "limits\n";
   const Json& limits = found["limits"];
   const auto amount = [](const Json& value) {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <optional>
 
-#include "base/diagnostic.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -26,7 +26,8 @@ struct Options {
   std::string source = ".", name, output;
   std::string dockerfile, target, platform;  // of build
   std::vector<std::string> arguments, allow, secrets;
-  std::string policy;  // a file
+  std::vector<std::string> names;  // of rm
+  std::string policy;              // a file
   bool json = false, has_no_cache = false, is_quiet = false;
   std::map<std::string, std::string> limits;  // in the form of policies
 };
@@ -77,22 +78,23 @@ Result<int> import(const Options& options) {
   return kExitOk;
 }
 
-std::string hint_of_missing(const std::string& name) {
-  const std::string lists = "`membrane image ls` lists the images.";
-  const auto images = linux::list_images();
-  if (!images) return lists;
-  std::vector<std::string_view> names;
-  for (const auto& image : *images) names.push_back(image.name);
-  const std::string_view near = nearest(name, names);
-  return near.empty() ? lists : "Did you mean " + std::string(near) + "? " + lists;
-}
-
+// Removes those that it can, and complains of the others.
 Result<int> remove(const Options& options) {
-  if (Status removed = linux::remove_image(options.name); !removed) {
-    if (removed.error().code == ErrorCode::kNotFound) removed.error().hint = hint_of_missing(options.name);
-    return std::unexpected(removed.error());
+  std::optional<Error> failed;
+  size_t removed = 0;
+  for (const std::string& name : options.names) {
+    if (const Status done = linux::remove_image(name); done) {
+      print(name + "\n");
+      ++removed;
+    } else {
+      if (failed) complain(*failed);
+      failed = done.error();
+    }
   }
-  print(stderr, options.name + " stays for sandboxes that began with it, until `membrane image prune`\n");
+  if (removed > 0)
+    print(stderr, "removed; sandboxes that began with " + std::string(removed == 1 ? "it" : "them") +
+                      " can still be resumed, until `membrane image prune`\n");
+  if (failed) return std::unexpected(*failed);
   return kExitOk;
 }
 
@@ -387,9 +389,9 @@ void add_image(CLI::App& app, int& exit_code) {
       "Sandboxes of a service that use a removed image cannot be resumed later.");
   on(prune_command, options, exit_code, &prune);
 
-  CLI::App* const rm = image->add_subcommand("rm", "Remove an image");
-  rm->add_option("name", options->name, "The image")->type_name("NAME")->required();
-  rm->footer("Examples:\n  membrane image rm mine");
+  CLI::App* const rm = image->add_subcommand("rm", "Remove images");
+  rm->add_option("name", options->names, "The images")->type_name("NAME")->required();
+  rm->footer("Examples:\n  membrane image rm mine\n  membrane image rm mine theirs");
   on(rm, options, exit_code, &remove);
 
   CLI::App* const export_command = image->add_subcommand("export", "Write the image's files into a tarball");
@@ -405,8 +407,9 @@ void add_image(CLI::App& app, int& exit_code) {
       "  membrane image import rootfs.tar --tag mine\n"
       "  membrane image build -t mine .\n"
       "  membrane run --kind linux --image mine -- sh -c 'uname -a'\n"
-      "`make images` makes a Debian with Python, git, gcc and Node, called debian, from this machine's apt "
-      "sources.");
+      "In Membrane's source tree, `make images` makes a Debian with Python, git, gcc and Node, called "
+      "debian, "
+      "from this machine's apt sources.");
 }
 
 }  // namespace membrane::cli

@@ -50,6 +50,8 @@ Status revoke(const Options& options) {
 
 Status list(const Options& options) {
   MEMBRANE_ASSIGN(const sandbox::KeyRing keys, ring_of(options));
+  if (keys.keys().empty() && !options.json)
+    print(stderr, "there are no keys; `membrane keys generate` creates one\n");
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const sandbox::ReceiptKey& key : keys.keys()) {
     if (!options.json)

@@ -7,6 +7,7 @@
 
 #include "agent/model/model_client.h"
 #include "cli/cli.h"
+#include "cli/linux_run.h"
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "computers/computer_session.h"
@@ -59,8 +60,7 @@ mcp::LocalOptions local_options(const Options& options, sandbox::LanguageTemplat
 
 // Scripts in Linux sandboxes, if there is an image and the machine supports them. A named image must exist.
 Status add_computers(const Options& options, mcp::LocalOptions& local) {
-  const auto image =
-      linux::find_image(options.image.empty() ? std::string(computers::kUsualImage) : options.image);
+  const auto image = find_image_or_usual(options.image);
   const auto policy = options.policy.policy(computers::usual_limits());
   const auto check = [&]() -> Status {
     if (!image) return std::unexpected(image.error());

@@ -2,10 +2,25 @@
 
 #include "cli/cli.h"
 #include "cli/linux_run.h"
+#include "computers/settings.h"
 #include "policy/granted_files.h"
 #include "policy/linux_words.h"
 
 namespace membrane::cli {
+
+namespace {
+
+std::string text_for_linux(const policy::Policy& policy) {
+  Status held = computers::check_grants(policy);
+  if (held) held = computers::check_limits(policy.limits);
+  if (held) return policy::explain_for_linux(policy);
+  constexpr std::string_view kSubject = "a Linux sandbox ";
+  const std::string& why = held.error().message;
+  return "A Linux sandbox refuses this policy: " +
+         (why.starts_with(kSubject) ? "it " + why.substr(kSubject.size()) : why) + ".\n";
+}
+
+}  // namespace
 
 void add_policy(CLI::App& app, int& exit_code) {
   struct Options {
@@ -39,13 +54,13 @@ void add_policy(CLI::App& app, int& exit_code) {
     }
     // A policy may be read on a machine where it does not apply: missing parts are reported, and are not a
     // failure.
-    if (const Status there = policy::check_granted_files(*policy); !there) complain(there.error());
+    if (const Status there = policy::check_granted_files(*policy); !there)
+      print(stderr, "warning: " + there.error().message + "\n  hint: " + there.error().hint + "\n");
     if (options->json) return print(policy::to_json(*policy) + "\n");
     print(policy::explain(*policy));
     if (const auto in_language = options->policy.policy(policy::language_limits()))
       print(policy::explain_larger_limits(policy->limits, in_language->limits));
-    if (const auto in_linux = options->policy.policy(linux_limits()))
-      print(policy::explain_for_linux(*in_linux));
+    if (const auto in_linux = linux_policy(options->policy, linux_limits())) print(text_for_linux(*in_linux));
   });
   add_policy_test(*group, exit_code);
 }

@@ -111,7 +111,11 @@ void print_table(const std::vector<Row>& rows) {
 Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(Trial trial, Trial::create(options.policy_file));
   MEMBRANE_ASSIGN(const sandbox::KeyRing keys, options.keys.keys());
-  MEMBRANE_ASSIGN(const auto files, sandbox::receipts_in(options.directory));
+  std::vector<std::string> files = {options.directory};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(options.directory, error)) {
+    MEMBRANE_ASSIGN(files, sandbox::receipts_in(options.directory));
+  }
   if (files.empty())
     return fail(ErrorCode::kNotFound, options.directory + " has no receipts",
                 "They end in .receipt, as membrane run --seal run.receipt writes one.");
@@ -146,7 +150,8 @@ void add_policy_test(CLI::App& policy, int& exit_code) {
       ->type_name("FILE")
       ->required();
   command
-      ->add_option("directory", options->directory, "The directory of the receipts and their private parts")
+      ->add_option("directory", options->directory,
+                   "The receipts and their private parts: their directory, or one receipt")
       ->type_name("DIR")
       ->required();
   options->keys.add_to(*command);

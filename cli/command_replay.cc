@@ -126,11 +126,15 @@ Json json_of(const ReplayResult& outcome, bool has_policy) {
 
 void show(const ReplayResult& outcome, bool has_policy) {
   const std::vector<std::string>& differences = outcome.replayed.differences;
-  const std::string fuel = "fuel: " + std::to_string(outcome.replayed.report.fuel_used) + "\n";
-  const std::string end = "outcome: " + std::string(name_of(outcome.replayed.report.outcome)) + ", ";
+  const sandbox::Report& report = outcome.replayed.report;
+  // Linux programs have none.
+  const std::string fuel = !report.platform.empty() ? "" : "fuel: " + std::to_string(report.fuel_used);
+  const std::string end = "outcome: " + std::string(name_of(report.outcome)) + (fuel.empty() ? "" : ", ");
   if (differences.empty())
-    print(outcome.file + (outcome.replayed.was_stopped ? ": the same, to where it was stopped: " + fuel
-                                                       : ": the same: " + end + fuel));
+    print(outcome.file +
+          (outcome.replayed.was_stopped ? ": the same, to where it was stopped: " + fuel
+                                        : ": the same: " + end + fuel) +
+          "\n");
   else print(outcome.file + ": DIFFERS\n");
   for (const std::string& difference : differences) print("  " + printable_line(difference) + "\n");
   if (!has_policy) return;

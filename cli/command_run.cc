@@ -1,6 +1,8 @@
 // membrane run and membrane thaw: one program, one report.
 #include "cli/command_run.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -18,6 +20,21 @@ Status check_no_elf(const RunCommandOptions& options) {
               options.file + " is an ELF program, neither a WebAssembly binary nor WAT",
               "Programs of Linux run in an image, which has its own: membrane run --kind linux -- " +
                   std::filesystem::path(options.file).filename().string());
+}
+
+// Elsewhere -e sets a variable: `docker run -e NAME=VALUE`.
+Status check_no_variable(const RunCommandOptions& options) {
+  if (!options.text || options.arguments.empty()) return {};
+  const std::string& text = *options.text;
+  const std::string& file = options.arguments.front();
+  const bool is_variable = text.find_first_of(" \n\t()[]'\"") == std::string::npos && text.find('=') != 0 &&
+                           std::ranges::all_of(text.substr(0, text.find('=')), [](unsigned char c) {
+                             return std::isalnum(c) != 0 || c == '_';
+                           });
+  std::error_code error;
+  if (!is_variable || !text.contains('=') || !std::filesystem::is_regular_file(file, error)) return {};
+  return fail(ErrorCode::kInvalidArgument, "-e gives a program's text, and " + text + " is a variable",
+              "Write membrane run --env " + text + " " + file + ".");
 }
 
 // Options that only --kind linux has are refused, and so is one that names no program or function.
@@ -53,6 +70,7 @@ Result<int> run(const RunCommandOptions& options) {
   if (!options.kind.empty() && options.kind != "wasm" && options.kind != "linux")
     return fail(ErrorCode::kInvalidArgument, "--kind " + options.kind + " is unknown",
                 "Write wasm or linux.");
+  MEMBRANE_TRY(check_no_variable(options));
   if (options.kind == "linux") return run_in_linux(options, "");
   if (options.kind.empty())
     if (const std::string why = why_linux(options); !why.empty()) {
@@ -188,8 +206,9 @@ void add_run(CLI::App& app, int& exit_code) {
       "the program's, and so is everything after --.\n"
       "Exit codes: 0 fine; 1 the program failed, or a replay differs; 2 it was denied or is "
       "invalid, or wrong usage; 3 Membrane failed; 4 it is frozen. A program that ended itself (proc_exit,\n"
-      "sys.exit) with a code of 0 to 255 hands on that code, above it 255; the report has it as \"exit "
-      "code\".");
+      "sys.exit) with a code of 0 to 255 gives membrane run that code, and with a larger one 255; the report "
+      "has\n"
+      "it as \"exit code\".");
   command->callback([options, &exit_code] {
     // With -e there is no file: what stands in its place is the first argument.
     if (options->text && !options->file.empty())

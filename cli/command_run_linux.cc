@@ -123,6 +123,31 @@ bool is_script_here(const RunCommandOptions& options, bool is_guessed) {
   return std::filesystem::is_regular_file(options.file, error) && is_shell_file(options.file);
 }
 
+// What a word in a command's place probably is, rather than a command.
+struct Rather {
+  std::string is;           // "data is a directory here"; "" if it is no file here
+  std::string hint;         // what to write; "" if nothing is known
+  bool is_certain = false;  // it is no command
+};
+
+Rather what_it_is(const RunCommandOptions& options) {
+  namespace fs = std::filesystem;
+  const std::string& word = options.file;
+  std::error_code failed;
+  if (fs::is_directory(word, failed))
+    return {word + " is a directory here", "Name a file in it.", options.arguments.empty()};
+  std::vector<std::string> words = {word};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  if (std::string hint = hint_at_image("run", words); !hint.empty())
+    return {word + " is an image", std::move(hint), true};
+  if (word.starts_with('-'))
+    return {"", "Everything after -- belongs to the program: write " + word + " before --.", true};
+  if (word.find_first_of("()=;\"") != std::string::npos) return {"", kTextGoesWithE, true};
+  if (!options.arguments.empty() && fs::is_regular_file(options.arguments.front(), failed))
+    return {"", "To run the file: membrane run " + options.arguments.front() + "."};
+  return {"", is_like_code(word) ? kTextGoesWithE : ""};
+}
+
 // The word to run is not a program of the sandbox, but a file of this machine.
 void hint_at_host_file(const RunCommandOptions& options, const policy::Policy& policy, bool is_guessed,
                        sandbox::Report& report) {
@@ -134,10 +159,15 @@ void hint_at_host_file(const RunCommandOptions& options, const policy::Policy& p
   std::error_code error;
   const bool is_image_named = !options.image.empty();
   if (!std::filesystem::is_regular_file(options.file, error)) {
-    if (options.arguments.empty() && options.file.contains(' '))
+    if (options.arguments.empty() && options.file.contains(' ')) {
       hint = "A command and its arguments are several words; pass a script for the shell with -e.";
-    else if (is_guessed && !is_image_named)
-      hint = "There is no file " + options.file + " here, and no such program in the image.";
+    } else if (is_guessed && !is_image_named) {
+      const Rather rather = what_it_is(options);
+      hint = rather.is.empty()
+                 ? "There is no file " + options.file + " here, and no such program in the image."
+                 : rather.is + ".";
+      if (!rather.hint.empty()) hint += " " + rather.hint;
+    }
     return;
   }
   const std::string name = std::filesystem::path(options.file).filename().string();
@@ -194,7 +224,9 @@ bool wants_terminal(const RunCommandOptions& options) {
 // of an image, and a shell script needs one. Returns why it is Linux; "" when it is not.
 std::string why_linux(const RunCommandOptions& options) {
   if (!options.image.empty()) return "--image names one";
-  if (options.text || options.file.empty() || options.file == "-" || !options.language.empty()) return "";
+  if (options.is_thaw || options.text || options.file.empty() || options.file == "-" ||
+      !options.language.empty())
+    return "";
   std::error_code error;
   // A directory is not a program: `node -v` in a place with a directory node.
   if (!std::filesystem::exists(options.file, error) || std::filesystem::is_directory(options.file, error))
@@ -212,15 +244,14 @@ Error error_of_guess(Error error, const RunCommandOptions& options) {
     error.message = options.file + " is a script for a shell, and runs in Linux: " + error.message;
     return error;
   }
-  const bool is_directory = fs::is_directory(options.file, failed);
-  error.message =
-      (is_directory ? options.file + " is a directory here" : "there is no file " + options.file + " here") +
-      ", so it was taken for a Linux command: " + error.message;
-  std::string hint = is_directory ? "Name a file in it." : "Check the path.";
-  if (!options.arguments.empty() && fs::is_regular_file(options.arguments.front(), failed))
-    hint = "To run the file: membrane run " + options.arguments.front() + ".";
-  else if (is_like_code(options.file)) hint = kTextGoesWithE;
-  error.hint = hint + (error.hint.empty() ? "" : " For a command of Linux: " + error.hint);
+  const Rather rather = what_it_is(options);
+  const std::string of_linux = error.hint.empty() ? "" : " For a command of Linux: " + error.hint;
+  error.hint = (rather.hint.empty() ? "Check the path." : rather.hint) + (rather.is_certain ? "" : of_linux);
+  if (!rather.is.empty()) error.message = rather.is;
+  else if (rather.is_certain) error.message = "there is no file " + options.file + " here";
+  else
+    error.message =
+        "there is no file " + options.file + " here, so it was taken for a Linux command: " + error.message;
   return error;
 }
 

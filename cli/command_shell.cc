@@ -44,7 +44,13 @@ Result<int> shell(const Options& options) {
   MEMBRANE_ASSIGN(command.environment, linux_environment(options.environment));
   MEMBRANE_ASSIGN(command.policy, linux_policy(options.policy, terminal_limits()));
   command.has_terminal = true;
-  MEMBRANE_ASSIGN(const sandbox::Report report, run_linux(command, cancelled));
+  constexpr int kNotThere = 127;
+  auto ran = run_linux(command, cancelled);
+  if (std::string hint = options.image.empty() ? hint_at_image("shell", options.words) : ""; !hint.empty()) {
+    if (!ran) ran = fail(ran.error().code, options.words.front() + " is an image", std::move(hint));
+    else if (ran->exit_code == kNotThere && !ran->errors.empty()) ran->errors.front().hint = std::move(hint);
+  }
+  MEMBRANE_ASSIGN(const sandbox::Report report, std::move(ran));
   if (!report.errors.empty()) {
     const sandbox::ReportError& error = report.errors.front();
     print(stderr, "membrane: " + error.message + "\n");

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/receipt_options.h"
+#include "computers/replay.h"
 
 namespace membrane::cli {
 namespace {
@@ -85,7 +86,8 @@ std::string text_of(const std::string& file, const Verified& made, const sandbox
     out += ", " + std::string(of->fact("language"));
   out += ", made at " + head.made_at + " by Membrane " + head.membrane + "\n  signed by " + key.id;
   if (!key.retired.empty()) out += ", which was retired at " + key.retired;
-  out += "\n  outcome: " + receipt.end.outcome + ", fuel: " + std::to_string(receipt.end.fuel);
+  out += "\n  outcome: " + receipt.end.outcome;
+  if (!computers::is_of_computer(receipt)) out += ", fuel: " + std::to_string(receipt.end.fuel);
   if (head.kind == sandbox::ReceiptKind::kTask) {
     const auto turns = std::ranges::count(receipt.items, "turn", &sandbox::ReceiptItem::name);
     out += ", programs: " + std::to_string(turns);
@@ -96,16 +98,32 @@ std::string text_of(const std::string& file, const Verified& made, const sandbox
   return out + "\n  private part: " + private_part_of(made) + "\n";
 }
 
+// Why a file is no receipt at all, rather than one that has changed.
+std::optional<Error> why_no_receipt(const std::string& file) {
+  constexpr std::string_view kReceipt = "{\"membrane_receipt\"", kPrivate = "{\"membrane_receipt_private\"",
+                             kEnding = ".private";
+  const std::string head = head_of(file, kPrivate.size());
+  if (head.starts_with(kReceipt)) return std::nullopt;
+  if (head != kPrivate)
+    return Error{ErrorCode::kInvalidInput, "its first line is not that of a receipt",
+                 "membrane run --seal FILE makes one."};
+  const std::string of = file.ends_with(kEnding) ? file.substr(0, file.size() - kEnding.size()) : "RECEIPT";
+  return Error{ErrorCode::kInvalidInput, "it is the private part of one",
+               "Verify the receipt, which checks this part, too: membrane verify " + of};
+}
+
 // An invalid receipt, or one signed by an unknown key: its contents are not to be trusted.
-int show_refused(const std::string& file, const Error& error, bool json) {
+int show_refused(const std::string& file, Error error, bool json) {
   if (error.code == ErrorCode::kUnavailable) return complain(error, json ? Reader::kJson : Reader::kPerson);
+  const std::optional<Error> no_receipt = why_no_receipt(file);
+  if (no_receipt) error = *no_receipt;
   if (json)
     print_json(
         Json{{"verified", false},
              {"file", file},
              {"error", {{"code", name_of(error.code)}, {"message", error.message}, {"hint", error.hint}}}});
   else
-    print(file + ": NOT verified\n  " + error.message + "\n" +
+    print(file + (no_receipt ? ": not a receipt\n  " : ": NOT verified\n  ") + error.message + "\n" +
           (error.hint.empty() ? "" : "  hint: " + error.hint + "\n"));
   return kExitGuest;
 }

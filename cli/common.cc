@@ -140,14 +140,43 @@ Status PolicyOptions::set_limits(policy::Limits& limits) const {
   return {};
 }
 
+namespace {
+
+constexpr std::string_view kNotebook = "a notebook";
+
+// What a file that no installed language claims contains, by the end of its name; "" if it may be one of ours.
+std::string_view foreign_program(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
+      {".rb", "Ruby"},      {".pl", "Perl"}, {".php", "PHP"},     {".lua", "Lua"},
+      {".r", "R"},          {".R", "R"},     {".go", "Go"},       {".rs", "Rust"},
+      {".c", "C"},          {".cc", "C++"},  {".cpp", "C++"},     {".java", "Java"},
+      {".kt", "Kotlin"},    {".cs", "C#"},   {".swift", "Swift"}, {".ps1", "PowerShell"},
+      {".ipynb", kNotebook}};
+  const auto* const found =
+      std::ranges::find_if(kEndings, [&](const auto& each) { return name.ends_with(each.first); });
+  return found == std::end(kEndings) ? std::string_view() : found->second;
+}
+
+}  // namespace
+
 Result<std::string> program_language(const std::string& word, const std::string& file,
                                      std::string_view source) {
   if (!word.empty()) return lang::language_named(word);
   if (std::string language = lang::language_of(file, source); !language.empty()) return language;
   const std::string name = file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
+  const std::string_view what = foreign_program(name);
+  if (what == kNotebook)
+    return fail(ErrorCode::kInvalidArgument, name + " is a notebook, and not a program",
+                "Make one of its code: jupyter nbconvert --to script " + file + ".");
   // A text of no installed language, or an empty or binary one, is reported as WAT.
   const auto foreign = lang::foreign_source(source, name);
   if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
+  if (!what.empty())
+    return fail(
+        ErrorCode::kInvalidArgument,
+        name + " is " + std::string(what) + ", which is not among the installed languages",
+        "membrane languages list shows them. Any WASI command can be added as one (docs/languages.md), and a "
+        "Linux sandbox runs what its image has: membrane run --kind linux.");
   const std::string guess = lang::guessed_language(source);
   if (guess.empty())
     return fail(ErrorCode::kInvalidArgument, name + " does not say what language it is in",

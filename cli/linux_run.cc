@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <ranges>
 
 #include "base/text.h"
 #include "cli/cli.h"
@@ -18,7 +19,6 @@
 #include "computers/settings.h"
 #include "computers/users.h"
 #include "linux/image/layer.h"
-#include "linux/image/store.h"
 #include "linux/platform/choice.h"
 #include "linux/sandbox/computer.h"
 #include "linux/sandbox/live_computer.h"
@@ -29,9 +29,7 @@ namespace {
 
 Result<linux::Computer> computer_of(const LinuxCommand& command) {
   linux::Computer computer;
-  MEMBRANE_ASSIGN(
-      const linux::StoredImage image,
-      linux::find_image(command.image.empty() ? std::string(computers::kUsualImage) : command.image));
+  MEMBRANE_ASSIGN(const linux::StoredImage image, find_image_or_usual(command.image));
   computer.image = image.path;
   computer.arguments = command.arguments;
   if (!command.is_whole) {
@@ -129,6 +127,23 @@ Result<std::vector<std::string>> linux_environment(const std::vector<std::string
   std::vector<std::string> all;
   for (const auto& [name, value] : environment) all.push_back(name + "=" + value);
   return all;
+}
+
+Result<linux::StoredImage> find_image_or_usual(const std::string& name) {
+  auto found = linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name);
+  if (found || !name.empty() || found.error().code != ErrorCode::kNotFound) return found;
+  if (const auto images = linux::list_images(); images && images->size() == 1)
+    found.error().hint = "Name the only one that is there: --image " + images->front().name + ".";
+  else if (images && !images->empty())
+    found.error().hint = "Name one by --image; `membrane image ls` lists them.";
+  return found;
+}
+
+std::string hint_at_image(const std::string& verb, const std::vector<std::string>& words) {
+  if (words.empty() || !linux::is_image_name(words.front()) || !linux::find_image(words.front())) return "";
+  std::string command = "membrane " + verb + " --image " + words.front() + (words.size() > 1 ? " --" : "");
+  for (const std::string& word : words | std::views::drop(1)) command += " " + word;
+  return "An image is named by --image: " + command;
 }
 
 std::vector<std::string> login_shell() {

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cli/cli.h"
 #include "linux/abi/determinism.h"
+#include "linux/image/store.h"
 #include "policy/policy.h"
 #include "sandbox/receipts/receipt_content.h"
 #include "sandbox/report/report.h"
@@ -48,6 +49,11 @@ policy::Limits terminal_limits();
 Result<policy::Policy> linux_policy(const PolicyOptions& options, const policy::Limits& unless_given);
 // The variables of --env for a command.
 Result<std::vector<std::string>> linux_environment(const std::vector<std::string>& written);
+// The image of --image; without a name the usual one. Errors: those of linux::find_image().
+Result<linux::StoredImage> find_image_or_usual(const std::string& name);
+// What to write if the first word after `membrane VERB` is an image and not a command: its --image. "" for any other
+// word.
+std::string hint_at_image(const std::string& verb, const std::vector<std::string>& words);
 // The best shell that an image has.
 std::vector<std::string> login_shell();
 

@@ -65,6 +65,7 @@ int run_command(std::vector<std::string> words) {
   const bool asks_for_help = !words.empty() && words.front() == "help";
   if (asks_for_help) words.erase(words.begin());
   const auto app = make_app(exit_code, words.empty() ? "" : words.front());
+  words = with_own_verb(*app, std::move(words));
   if (asks_for_help) words = words_of_help(*app, words);
   if (words == std::vector<std::string>{"version"}) words = {"--version"};
   app->set_version_flag("-V,--version", "membrane " MEMBRANE_VERSION);

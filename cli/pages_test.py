@@ -508,7 +508,7 @@ SPECIAL = {
     ("docs/mcp.md", "[mcp_servers.membrane]"): Blocks.configures_clients_of_mcp,
     ("README.md", '{ "mcpServers": { "membrane": { "command": "membrane", "args": ["mcp", "--dir", "./data:/data:ro"] } } }'):
         Blocks.configures_clients_of_mcp,
-    ("docs/policy.md", "--allow http:https://h.org/*: the method is missing."): Blocks.are_mistakes_of_policies,
+    ("docs/policy.md", "--allow https://h.org: a grant of URLs begins with http: and the methods."): Blocks.are_mistakes_of_policies,
     ("docs/wat.md", "(func $main (result i32)"): Blocks.lists_links,
     ("docs/wat.md", '(import "http" "get" (func $http.get (param i32) (result i32 i32)))'):
         Blocks.check_inside("", '(func (export "run"))'),

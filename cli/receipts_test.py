@@ -122,6 +122,24 @@ class Keys(Case):
         said = self.membrane("verify", "many").stdout
         self.assertEqual(said.count("verified"), 2, said)
 
+    def test_what_is_no_receipt_is_said_to_be_none(self):
+        receipt = self.seal("a.receipt", STORES, "--allow", "kv")
+        said = self.membrane("verify", "a.receipt.private", code=1).stdout
+        self.assertTrue(said.startswith("a.receipt.private: not a receipt\n  it is the private part of one\n"), said)
+        self.assertIn("membrane verify a.receipt\n", said)
+        (self.folder / "job.py").write_text("print(1)\n")
+        self.assertIn("job.py: not a receipt\n", self.membrane("verify", "job.py", code=1).stdout)
+        changed = self.folder / "a.receipt"
+        changed.write_text(changed.read_text().replace("kv.set", "kv.get"))
+        self.assertIn("a.receipt: NOT verified\n", self.membrane("verify", "a.receipt", code=1).stdout)
+        self.assertIn(". is a directory\n  hint: Name a receipt in it.", self.membrane("replay", ".", code=2).stderr)
+        self.assertIn("--head 0000 is no head of a log\n", self.membrane("audit", "verify", "--head", "0000", "job.py", code=2).stderr)
+
+    def test_no_keys_are_said_to_be_none(self):
+        shutil.rmtree(self.folder / "config")
+        done = self.membrane("keys", "list")
+        self.assertEqual((done.stdout, done.stderr), ("", "there are no keys; `membrane keys generate` creates one\n"))
+
     def test_a_rotated_key_still_verifies_and_a_revoked_one_is_named(self):
         receipt = self.seal("a.receipt", STORES, "--allow", "kv")
         new = self.membrane("keys", "rotate").stdout.strip()
@@ -388,6 +406,8 @@ class PolicyTest(Case):
         self.assertEqual((rows[0]["stopped_at"]["call"], rows[0]["stopped_at"]["function"]), (1, "kv.set"))
         (self.folder / "kv.toml").write_text("[kv]\n")
         self.membrane("policy", "test", "kv.toml", "receipts")
+        one = self.membrane("policy", "test", "none.toml", "receipts/b.receipt").stdout
+        self.assertEqual(one.splitlines()[-1], "1 run: the policy would have stopped 0")
 
     def test_a_program_cannot_forge_a_row(self):
         (self.folder / "receipts").mkdir()

@@ -323,6 +323,7 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
                                 str(self.folder.resolve()))
             self.assert_refused(self.membrane("agent", "t", "--allow", grant, code=2), "does not exist", "Create it")
             done = self.membrane("policy", "explain", "--allow", grant)
+            self.assertTrue(done.stderr.startswith("warning: ./gone"), done.stderr)
             self.assertIn("does not exist", done.stderr)
             self.assertIn("./gone", done.stdout)
         (self.folder / "gone").mkdir()

@@ -66,13 +66,39 @@ Error unknown_option(const CLI::App& command, const std::string& option, const s
   if (const std::string_view variable = variable_for(command, option); !variable.empty())
     return invalid(message, "Set it in the environment: export " + std::string(variable) +
                                 "=… (docs/agent.md). " + help);
-  const std::string meant = option_meant_by(command, option);
-  return invalid(message, meant.empty() ? help : "Did you mean " + meant + "? " + help);
+  const std::string hint = hint_for_option(command, option);
+  return invalid(message, hint.empty() ? help : hint + " " + help);
+}
+
+// How a command of docker, or of other programs, is written here; "" for another word.
+std::string_view command_for(const CLI::App& command, std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"images", "membrane image ls lists the images."},
+      {"rmi", "membrane image rm NAME removes an image."},
+      {"build", "membrane image build -t NAME . makes an image from a Dockerfile."},
+      {"pull",
+       "No registry is asked: membrane image import FILE.tar --tag NAME imports what `docker save` wrote."},
+      {"inspect", "membrane info ID shows a sandbox."},
+      {"kill", "membrane rm ID ends a sandbox, and membrane cancel stops one exec of it."},
+      {"stop", "membrane pause ID saves a sandbox and stops it; membrane rm ID ends it."},
+      {"start", "membrane create creates a sandbox; membrane resume ID brings a paused one back."},
+      {"up", "membrane serve starts the service; membrane create creates a sandbox in it."},
+      {"down", "membrane rm ID ends a sandbox."},
+      {"attach", "membrane shell ID is a shell in a Linux sandbox of a service."},
+      {"ls", "membrane ps lists the sandboxes of a service, membrane image ls the images."},
+      {"list", "membrane ps lists the sandboxes of a service, membrane image ls the images."},
+      {"install", "Packages: membrane run --with NAME; languages: membrane languages add python."}};
+  if (command.get_name() != "membrane") return {};
+  const auto* const found =
+      std::ranges::find(kOthers, word, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kOthers) ? std::string_view() : found->second;
 }
 
 Error unknown_word(const CLI::App& command, const std::string& word, const std::string& help) {
   const std::vector<std::string> known = commands_of(command);
   const std::string message = (known.empty() ? "unexpected argument " : "unknown command ") + word;
+  if (const std::string_view here = command_for(command, word); !here.empty())
+    return invalid(message, std::string(here) + " " + help);
   const std::string meant(nearest(word, {known.begin(), known.end()}));
   return invalid(message, (meant.empty() ? meant_by(command, word) : "Did you mean " + meant + "? ") + help);
 }

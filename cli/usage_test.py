@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -182,19 +183,85 @@ class Usage(CommandTest):
     def test_a_word_that_is_no_file_here_is_reported_as_that(self):
         (self.folder / "data").mkdir()
         self.file("analyse.py", "")
-        state = {"XDG_STATE_HOME": str(self.folder / "state")}
-        for words, cause, fix in ((["tol"], "there is no file tol here", "Check the path."),
-                                  (["data"], "data is a directory here", "Name a file in it."),
-                                  (["print(1)"], "there is no file print(1) here", "membrane run -e"),
+        for words, cause, fix in ((["tol"], "there is no file tol here", "Check the path. For a command of Linux: "),
+                                  (["data"], "data is a directory here\n", "hint: Name a file in it.\n"),
+                                  (["data", "x"], "data is a directory here\n", "Name a file in it. For a command of Linux: "),
+                                  (["print(1)"], "there is no file print(1) here\n", "membrane run -e '…'.\n"),
                                   (["print(1.5)"], "cannot open print(1.5)", "membrane run -e"),
+                                  (["--", "-e", "1"], "there is no file -e here\n", "write -e before --.\n"),
                                   (["python", "analyse.py"], "there is no file python here", "membrane run analyse.py.")):
-            self.assert_refused(self.membrane("run", *words, code=2, **state), cause, fix)
+            self.assert_refused(self.membrane("run", *words, code=2), cause, fix)
+        self.assert_refused(self.membrane("thaw", "gone", code=2), "cannot open gone", "hint: Check the path")
+
+    def test_a_program_in_another_language_is_named(self):
+        for name, text, cause, fix in (("a.rb", "puts 1\n", "a.rb is Ruby", "membrane languages list"),
+                                       ("n.ipynb", '{"cells": []}\n', "n.ipynb is a notebook", "jupyter nbconvert --to script n.ipynb")):
+            self.file(name, text)
+            self.assert_refused(self.membrane("run", name, code=2), cause, fix)
+
+    def test_a_missing_image_is_answered_with_those_that_exist(self):
+        self.assert_refused(self.membrane("shell", code=2), "there is no image debian", "`membrane image import FILE.tar --tag NAME`")
+        (self.folder / "files").mkdir()
+        self.file("files/a", "")
+        self.membrane("image", "import", "files", "--tag", "mine")
+        for verb in "run", "shell":
+            self.assert_refused(self.membrane(verb, "mine", "ls", "/", code=2), "mine is an image\n",
+                                f"membrane {verb} --image mine -- ls /\n")
+        for words in ["shell"], ["run", "--kind", "linux", "--", "ls"], ["run", "ls"]:
+            self.assert_refused(self.membrane(*words, code=2), "there is no image debian", "--image mine.")
+        self.membrane("image", "import", "files", "--tag", "other")
+        self.membrane("image", "import", "files", "--tag", "third")
+        self.assert_refused(self.membrane("shell", code=2), "there is no image debian", "Name one by --image")
+        done = self.membrane("image", "rm", "other", "gone", "third", code=2)
+        self.assertEqual(done.stdout, "other\nthird\n")
+        for part in "removed; ", "there is no image gone":
+            self.assertIn(part, done.stderr)
+        self.assertEqual(self.membrane("image", "ls").stdout.split()[0], "mine")
+
+    def test_habits_of_docker_are_answered(self):
+        self.file("chart.py", "print(1)\n")
+        for words, cause, fix in ((["run", "-v", "./d:/d", "chart.py"], "unknown option -v\n", "--dir HOST:GUEST"),
+                                  (["run", "-it", "chart.py"], "unknown option -it\n", "-t gives"),
+                                  (["run", "--rm", "chart.py"], "unknown option --rm\n", "Leave it out"),
+                                  (["run", "-p", "80:80", "chart.py"], "unknown option -p\n", "nothing connects to a sandbox"),
+                                  (["run", "-v", "a", "-e", "print(1)"], "unknown option -v\n", "--dir HOST:GUEST"),
+                                  (["shell", "--rm"], "unknown option --rm\n", "Leave it out"),
+                                  (["run", "-e", "FOO=bar", "chart.py"], "FOO=bar is a variable\n",
+                                   "Write membrane run --env FOO=bar chart.py."),
+                                  (["run", "chart.py", "-e", "FOO=bar"], "the program is chart.py already\n", "--env NAME=VALUE"),
+                                  (["images"], "unknown command images\n", "membrane image ls"),
+                                  (["kill", "x"], "unknown command kill\n", "membrane rm ID"), (["stop"], "unknown command stop\n", "pause ID"),
+                                  (["inspect"], "unknown command inspect\n", "membrane info ID"),
+                                  (["build", "."], "unknown command build\n", "membrane image build -t NAME ."),
+                                  (["pull", "debian"], "unknown command pull\n", "membrane image import FILE.tar --tag NAME"),
+                                  (["up"], "unknown command up\n", "membrane serve starts the service")):
+            self.assert_refused(self.membrane(*words, code=2), cause, fix)
+
+    def test_every_list_has_both_verbs(self):
+        for group in "image", "languages", "keys":
+            self.assertEqual(self.membrane(group, "ls").stdout, self.membrane(group, "list").stdout)
+            self.assertEqual(self.membrane("help", group, "ls").stdout, self.membrane(group, "list", "--help").stdout)
+        for command in "tokens", "snapshots", "templates":
+            for verb in "ls", "list":
+                self.assertEqual(self.membrane(command, verb, "--help").stdout, self.membrane(command, "--help").stdout)
 
     def test_the_probable_meaning_is_suggested(self):
         for arguments, meant in ((["x.wat"], "membrane run x.wat"),
                                  (["x.wasm"], "membrane run x.wasm"), (["agent", "two", "words"], "quotes"),
                                  (["policy", "p.toml"], "membrane policy explain p.toml")):
             self.assert_refused(self.membrane(*arguments, code=2), arguments[-1], meant)
+
+    def test_the_grants_in_a_hint_are_accepted(self):
+        for wrong in ("http", "http://127.0.0.1:24801/", "https://example.org", "http:GET:127.0.0.1:24801", "example.org",
+                      "http:GET:example.org", "http:example.org/v1", "localhost:8000/x", "GET:https://example.org/*", "http:*",
+                      "http:get:https://example.org/*", "fs", "fs:rw:./data", "fs:ro:./data", "fs:./data:ro", "./data", "fs:read:..",
+                      "fs:wirte:it's here", "sql:./a.db", "kv:", "time:real"):
+            refused = self.membrane("policy", "explain", "--allow", wrong, code=2).stderr
+            grants = re.findall(r"--allow \S.*", refused.split("hint:")[1])
+            self.assertTrue(grants, refused)
+            for word in shlex.split(" ".join(grants).replace(",", "")):
+                if ":" in word or word in ("kv", "time"):
+                    self.membrane("policy", "explain", "--allow", word)
 
     def test_every_limit_of_a_policy_is_a_flag(self):
         help_text = self.membrane("run", "--help").stdout

@@ -23,7 +23,8 @@ Status check_grants(const policy::Policy& policy) {
                 "Remove the grant, or run a program of the other kind.");
   };
   if (policy.trifecta && (!policy.http.empty() || !policy.fs.empty())) return refused("trifecta rule");
-  if (policy.kv || !policy.sql.empty() || policy.ai) return refused("host functions");
+  const char* const absent = policy.kv ? "kv" : !policy.sql.empty() ? "sql" : policy.ai ? "ai" : nullptr;
+  if (absent != nullptr) return refused((std::string("host functions (") + absent + ")").c_str());
   for (const policy::FsGrant& grant : policy.fs)
     if (grant.guest == "/")
       return fail(
@@ -37,7 +38,7 @@ Status check_limits(const policy::Limits& limits) {
   const policy::Limits usual = usual_limits();
   const auto unheld = [](const char* name, const std::string& why) {
     return fail(
-        ErrorCode::kUnsupported, "a Linux sandbox " + why + ": a limit of " + name + " would not be held",
+        ErrorCode::kUnsupported, "a Linux sandbox " + why + ", so a limit of " + name + " would not be held",
         std::string("Leave ") + name + " out; use cpu, wall, memory, disk, tasks and output instead.");
   };
   constexpr uint64_t kLeastMemory = 1u << 20;

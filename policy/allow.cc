@@ -12,6 +12,7 @@
 
 #include "base/utf8.h"
 #include "policy/add_grant.h"
+#include "policy/likely_grant.h"
 #include "policy/names.h"
 #include "policy/policy.h"
 #include "policy/url_grant.h"
@@ -78,20 +79,20 @@ Status allow_host(Policy& policy, std::string_view flag, std::string_view rest) 
   return {};
 }
 
+constexpr const char* kHttpForms =
+    "write --allow http:example.org for a whole host, or --allow 'http:GET:https://example.org/*'";
+
 Status allow_http(Policy& policy, std::string_view flag, std::string_view rest) {
   if (is_host_flag(rest)) return allow_host(policy, flag, rest);
   const auto [methods, url, found] = split(rest);
-  if (methods == "http" || methods == "https")
-    return refuse(flag, "the method is missing.", "write --allow 'http:GET:" + std::string(rest) + "'");
-  if (!found || url.empty())
-    return refuse(flag, "the method or the URL is missing.", "write --allow 'http:GET:https://host/*'");
+  if (methods == "http" || methods == "https" || rest.starts_with("//"))
+    return refuse(flag, "the method is missing.", kHttpForms);
+  if (!found || url.empty()) return refuse(flag, "the method or the URL is missing.", kHttpForms);
   HttpGrant grant;
   for (std::string_view left = methods;;) {
     const size_t comma = left.find(',');
     const std::string_view method = left.substr(0, comma);
-    if (method == "*")
-      return refuse(flag, "every method cannot be granted at once.",
-                    "name them: http:GET,POST:" + std::string(url));
+    if (method == "*") return refuse(flag, "every method cannot be granted at once.", kHttpForms);
     grant.methods.emplace_back(method);
     if (comma == std::string_view::npos) break;
     left.remove_prefix(comma + 1);
@@ -111,34 +112,21 @@ std::string default_guest(std::string_view host) {
   return name.empty() || name == "." || name == ".." ? "" : "/" + std::string(name);
 }
 
-// The path of a flag whose mode is invalid or missing: "./data" for "rw:./data" and for "./data".
-std::string_view path_without_mode(std::string_view rest) {
-  constexpr std::string_view kModes[] = {"r",        "w",         "rw",         "ro",
-                                         "readonly", "read-only", "read-write", "readwrite"};
-  if (const auto [mode, paths, found] = split(rest);
-      found && (std::ranges::find(kModes, mode) != std::end(kModes) ||
-                (!paths.starts_with('/') && mode.find_first_of("./") == std::string_view::npos)))
-    rest = paths;
-  return rest.empty() ? "./data" : rest;
-}
-
 Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
   const auto [words, paths, found] = split(rest);
   const size_t comma = words.find(',');
   const std::string_view mode = words.substr(0, comma);
   if (comma != std::string_view::npos && words.substr(comma + 1) != "links")
     return refuse(flag, "\"" + std::string(words.substr(comma + 1)) + "\" is not an option of a mode.",
-                  "write " + std::string(mode) + ", or " + std::string(mode) + ",links");
-  const std::string_view near = found ? nearest(mode, {"read", "write"}) : "";
-  if (!near.empty() && near != mode)
+                  "write --allow fs:read:./data, or --allow fs:read,links:./data");
+  if (mode != "read" && mode != "write") {
+    const bool is_word = found && !mode.empty() && mode.find_first_of("./~") == std::string_view::npos;
     return refuse(flag,
-                  "\"" + std::string(mode) +
-                      "\" is not a mode: the modes are read, and write (which includes reading).",
-                  "did you mean fs:" + std::string(near) + "? write " +
-                      allow_flag("fs:" + std::string(near) + ":" + std::string(paths)));
-  if (mode != "read" && mode != "write")
-    return refuse(flag, "the mode is missing: read, or write (which includes reading).",
-                  "write --allow 'fs:read:" + std::string(path_without_mode(rest)) + "'");
+                  (is_word ? "\"" + std::string(mode) + "\" is not a mode: the modes are "
+                           : std::string("the mode is missing: ")) +
+                      "read, and write (which includes reading).",
+                  "write --allow fs:read:./data");
+  }
   FsGrant grant;
   grant.mode = mode == "write" ? FsMode::kWrite : FsMode::kRead;
   grant.links = comma != std::string_view::npos;
@@ -147,17 +135,17 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
   grant.guest =
       guest == std::string_view::npos ? default_guest(grant.host) : std::string(paths.substr(guest + 1));
   if (!found || grant.host.empty())
-    return refuse(flag, "the directory is missing.", "write --allow 'fs:" + std::string(words) + ":./data'");
+    return refuse(flag, "the directory is missing.", "write --allow fs:read:./data");
   if (grant.guest.empty())
     return refuse(flag, "\"" + grant.host + "\" has no name of its own.",
-                  "say where the program sees it: fs:" + std::string(words) + ":" + grant.host + ":/work");
+                  "write --allow fs:read:../data:/work");
   add_fs(policy, std::move(grant));
   return {};
 }
 
 Status allow_kv(Policy& policy, std::string_view flag, std::string_view path, bool with_path) {
   if (with_path && path.empty())
-    return refuse(flag, "the path is missing.", "write --allow kv:./store.db, or only kv");
+    return refuse(flag, "the path is missing.", "write --allow kv:./store.db, or --allow kv");
   if (policy.kv && policy.kv->path != path)
     return refuse(flag, "another store is granted already.",
                   "a program has one store; remove one of the two");
@@ -168,7 +156,7 @@ Status allow_kv(Policy& policy, std::string_view flag, std::string_view path, bo
 Status allow_sql(Policy& policy, std::string_view flag, std::string_view rest) {
   const auto [name, path, found] = split(rest);
   if (!found || name.empty() || path.empty())
-    return refuse(flag, "the name or the file is missing.", "write --allow 'sql:data:./data.db'");
+    return refuse(flag, "the name or the file is missing.", "write --allow sql:data:./data.db");
   SqlGrant grant;
   grant.name = name;
   grant.path = path;
@@ -186,8 +174,7 @@ Status apply(Policy& policy, std::string_view flag) {
   if (what == "kv") return allow_kv(policy, flag, rest, found);
   if (what == "sql") return allow_sql(policy, flag, rest);
   if (what == "https" && rest.starts_with("//"))
-    return refuse(flag, "a grant of URLs begins with http: and the methods.",
-                  "write --allow 'http:GET:" + std::string(flag) + "'");
+    return refuse(flag, "a grant of URLs begins with http: and the methods.", kHttpForms);
   const std::vector<std::string_view> known = {"http", "fs", "kv", "sql", "ai", "time", "random", "ask"};
   if (std::find(known.begin(), known.end(), what) == known.end()) {
     const std::string_view whole = what.substr(0, what.find('.'));
@@ -195,7 +182,7 @@ Status apply(Policy& policy, std::string_view flag) {
       return refuse(flag, "grants are of capabilities, not of their functions.",
                     "write " + std::string(whole == "fs"     ? "--allow fs:read:./data"
                                            : whole == "http" ? "--allow 'http:GET:https://example.org/*'"
-                                           : whole == "sql"  ? "--allow 'sql:data:./data.db'"
+                                           : whole == "sql"  ? "--allow sql:data:./data.db"
                                                              : "--allow " + std::string(whole)));
     return refuse(flag, "there is no such capability.", suggest(whole, known));
   }
@@ -205,6 +192,15 @@ Status apply(Policy& policy, std::string_view flag) {
   if (what == "time") policy.time = {.real = true};
   if (what == "random") policy.random = {.real = true};
   if (what == "ask") policy.ask = true;
+  return {};
+}
+
+// Leaves the policy as it was if the flag is refused.
+Status add(Policy& policy, std::string_view flag) {
+  Policy changed = policy;
+  MEMBRANE_TRY(apply(changed, flag));
+  if (auto valid = validate(changed); !valid) return refuse(flag, valid.error().message, valid.error().hint);
+  policy = std::move(changed);
   return {};
 }
 
@@ -243,11 +239,12 @@ Status allow(Policy& policy, std::string_view flag) {
   if (flag.find('\0') != std::string_view::npos || !is_utf8(flag))
     return fail(ErrorCode::kInvalidArgument, "--allow: the flag is not text.",
                 "write it in UTF-8, without NUL");
-  Policy changed = policy;
-  MEMBRANE_TRY(apply(changed, flag));
-  if (auto valid = validate(changed); !valid) return refuse(flag, valid.error().message, valid.error().hint);
-  policy = std::move(changed);
-  return {};
+  Status added = add(policy, flag);
+  if (added) return added;
+  Policy copy = policy;
+  if (const std::string likely = likely_grant(flag); !likely.empty() && likely != flag && add(copy, likely))
+    added.error().hint = "write " + allow_flag(likely);
+  return added;
 }
 
 }  // namespace membrane::policy

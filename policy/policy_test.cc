@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace membrane::policy {
@@ -377,40 +378,76 @@ TEST(Allow, GrantsWhatEachFlagSays) {
 
 TEST(Allow, SaysHowToMendAFlag) {
   const Refusal kCases[] = {
-      {"http", "http:GET:https://host/*"},
-      {"http:https://h.org/*", "http:GET:https://h.org/*"},
-      {"http:GET:h.org/*", "https://h.org/*"},
-      {"http:GET:https://h.org", "https://h.org/*"},
-      {"http:GET", "http:GET:https://host/*"},
+      {"http", "--allow http:example.org for a whole host, or --allow 'http:GET:https://example.org/*'"},
+      {"http:", "--allow http:example.org for a whole host"},
+      {"http:https://h.org/*", "'http:GET:https://h.org/*'"},
+      {"http://127.0.0.1:24801/",
+       "the method is missing. (write --allow 'http:GET:http://127.0.0.1:24801/*'"},
+      {"http:http://localhost", "'http:GET:http://localhost/*'"},
+      {"https://example.org", "'http:GET:https://example.org/*'"},
+      {"https://example.org/*", "write --allow 'http:GET:https://example.org/*'"},
+      {"https:example.org", "--allow http:example.org"},
+      {"HTTPS://user:x@h.org/a?b#c", "'http:GET:https://h.org/a?b'"},
+      {"http:GET:h.org/*", "'http:GET:https://h.org/*'"},
+      {"http:GET:127.0.0.1:24801", "'http:GET:http://127.0.0.1:24801/*'"},
+      {"http:GET:[::1]:8000/a", "'http:GET:http://[::1]:8000/a'"},
+      {"http:GET:h.org", "'http:GET:https://h.org/*'"},
+      {"http:GET:https://h.org", "'http:GET:https://h.org/*'"},
+      {"http:h.org/v1/*", "'http:GET:https://h.org/v1/*'"},
+      {"example.org", "there is no such capability. (write --allow http:example.org"},
+      {"example.org:8443", "--allow http:example.org:8443"},
+      {"api.example.org/v1/*", "'http:GET:https://api.example.org/v1/*'"},
+      {"localhost:8000", "--allow http:localhost:8000"},
+      {"127.0.0.1", "--allow http:127.0.0.1"},
+      {"GET:https://h.org/*", "'http:GET:https://h.org/*'"},
+      {"get,post:h.org", "'http:GET,POST:https://h.org/*'"},
+      {"http:GET", "http:GET:https://example.org/*"},
       {"http:GET:*", "whole network"},
-      {"http:*", "http:GET:https://host/*"},
+      {"http:GET:*", "http:GET:https://example.org/*"},
+      {"http:*", "http:GET:https://example.org/*"},
       {"http:*:https://h.org/*", "http:GET,POST:https://h.org/*"},
-      {"http:get:https://h.org/*", "did you mean GET?"},
+      {"http:get:https://h.org/*", "'http:GET:https://h.org/*'"},
       {"http:GET,:https://h.org/*", "not a method"},
+      {"http:GET,:https://h.org/*", "'http:GET:https://h.org/*'"},
       {"http:GET,GET:https://h.org/*", "repeated"},
       {"fs", "fs:read:./data"},
+      {"fs:./data", "the mode is missing"},
       {"fs:./data", "fs:read:./data"},
-      {"fs:rw:./data", "'fs:read:./data'"},
-      {"fs:rd:.", "write --allow 'fs:read:.'"},
-      {"https://example.org/*", "write --allow 'http:GET:https://example.org/*'"},
-      {"fs:rw:", "'fs:read:./data'"},
+      {"fs:./data:ro", "fs:read:./data"},
+      {"fs:./data:/data:rw", "fs:write:./data:/data"},
+      {"fs:rw:./data", "\"rw\" is not a mode: the modes are read, and write (which includes reading)."},
+      {"fs:rw:./data", "write --allow fs:write:./data"},
+      {"fs:ro:./data", "write --allow fs:read:./data"},
+      {"fs:rd:.", "write --allow fs:read:."},
+      {"fs:rw:", "fs:write:./data"},
       {"fs:read", "fs:read:./data"},
-      {"fs:read,link:./data", "read,links"},
+      {"fs:read,link:./data", "fs:read,links:./data"},
       {"fs:read,links", "fs:read,links:./data"},
-      {"fs:links:./data", "fs:read:"},
+      {"fs:links:./data", "fs:read,links:./data"},
       {"fs:read:", "fs:read:./data"},
       {"fs:read:..", "fs:read:..:/work"},
-      {"fs:reed:.", "did you mean fs:read?"},
+      {"fs:reed:.", "\"reed\" is not a mode"},
+      {"fs:reed:.", "--allow fs:read:."},
       {"fs:wirte:./data", "--allow fs:write:./data"},
       {"fs:read:/", "fs:read:/:/work"},
       {"fs:read:a/..", "fs:read:a/..:/work"},
       {"fs:read:./data:/a/../b", "dot component"},
+      {"fs:read:./data:/a/../b", "--allow fs:read:./data:/b"},
+      {"./data", "--allow fs:read:./data"},
+      {"../data:/data:rw", "--allow fs:write:../data:/data"},
+      {"/", "--allow fs:read:/:/work"},
+      {"rw:./data", "--allow fs:write:./data"},
       {"kv:", "kv:./store.db"},
       {"kv::memory:", "plain path"},
-      {"sql:./a.db", "sql:data:./data.db"},
-      {"sql:a", "sql:data:./data.db"},
+      {"kv::memory:", "--allow kv"},
+      {"kv:file:a.db", "--allow kv:a.db"},
+      {"sql", "sql:data:./data.db"},
+      {"sql:./a.db", "--allow sql:a:./a.db"},
+      {"sql:my-papers:./a.db", "--allow sql:my_papers:./a.db"},
+      {"sql:a", "sql:a:./data.db"},
       {"ai:x", "takes nothing"},
-      {"htttp:GET:https://h.org/*", "did you mean http?"},
+      {"ai:x", "--allow ai"},
+      {"htttp:GET:https://h.org/*", "'http:GET:https://h.org/*'"},
       {"", "known are"},
       {"net", "known are"},
       {"kv.put", "write --allow kv"},
@@ -421,6 +458,57 @@ TEST(Allow, SaysHowToMendAFlag) {
     EXPECT_TRUE(contains(flag_error(flag), part)) << flag << ": " << flag_error(flag);
   EXPECT_NE(flag_error(std::string_view("kv:a\0b", 6)), "accepted");
   EXPECT_NE(flag_error("kv:\xff"), "accepted");
+}
+
+// The grants in a hint, without the shell's quotes.
+std::vector<std::string> grants_in(std::string_view hint) {
+  constexpr std::string_view kFlag = "--allow ";
+  std::vector<std::string> grants;
+  for (size_t at; (at = hint.find(kFlag)) != std::string_view::npos;) {
+    hint.remove_prefix(at + kFlag.size());
+    const bool is_quoted = hint.starts_with('\'');
+    if (is_quoted) hint.remove_prefix(1);
+    grants.emplace_back(hint.substr(0, hint.find_first_of(is_quoted ? "'" : " ")));
+    if (grants.back().ends_with(',')) grants.back().pop_back();
+  }
+  return grants;
+}
+
+TEST(Allow, WhatAHintSuggestsIsAccepted) {
+  // The kinds of mistakes, in each combination that a person may type.
+  std::vector<std::string> wrong = {
+      "http", "fs", "sql", "kv:", "fs:read", "http:GET", "kv::memory:", "time:real"};
+  for (const char* const place :
+       {"example.org", "example.org:8443", "example.org/v1/*", "https://example.org", "https://example.org/",
+        "https://example.org/a?b#c", "http://127.0.0.1:24801", "127.0.0.1:24801", "localhost",
+        "localhost:80/x", "//example.org/x", "*", "*.org", "https://*/*", "https://u@example.org/x",
+        "[::1]:8000", "10.0.0.1"})
+    for (const char* const before : {"", "http:", "https:", "http:GET:", "http:get,post:", "http:*:", "GET:",
+                                     "HTTP:", "htpt:", "http:FETCH:", "http::", "http:GET,,GET:"})
+      wrong.push_back(std::string(before) + place);
+  for (const char* const place : {"./data", ".", "..", "/", "/srv/data", "data", "../x/..", "a:/b",
+                                  "./data:/a/../b", "./data:ro", "./data:/data:rw", "it's", ""})
+    for (const char* const before : {"", "fs:", "fs:rw:", "fs:ro:", "fs:read:", "fs:read,link:", "fs:links:",
+                                     "fs:wirte:", "fs:x:", "rw:", "f:"})
+      wrong.push_back(std::string(before) + place);
+  for (const char* const place :
+       {"./a.db", "a", "my-papers:./a.db", "1:a.db", ":a.db", "a:", "a:file:b.db", ":memory:"})
+    for (const char* const before : {"sql:", "kv:file:", "sqll:"})
+      wrong.push_back(std::string(before) + place);
+  for (const std::string& flag : wrong) {
+    Policy policy;
+    const auto refused = allow(policy, flag);
+    if (refused) continue;
+    const std::string& hint = refused.error().hint;
+    constexpr std::string_view kCapabilities[] = {"http", "fs:", "sql", "kv"};
+    const bool is_of_one =
+        std::ranges::any_of(kCapabilities, [&](auto each) { return flag.starts_with(each); });
+    EXPECT_TRUE(!is_of_one || contains(hint, "--allow ")) << flag << ": " << refused.error().to_string();
+    for (const std::string& grant : grants_in(hint)) {
+      const auto accepted = allow(policy, grant);
+      EXPECT_TRUE(accepted) << flag << ": " << hint << "\n" << accepted.error().to_string();
+    }
+  }
 }
 
 TEST(Allow, WhatIsGrantedAlreadyIsNotGrantedAgain) {

@@ -18,7 +18,10 @@ class StoredImages final : public ImageCatalog {
     if (name.contains('/'))
       return fail(ErrorCode::kInvalidArgument, "linux:" + name + " names no image",
                   "GET /v1/templates lists them.");
-    return linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name);
+    auto found = linux::find_image(name.empty() ? std::string(computers::kUsualImage) : name);
+    if (!found && found.error().code == ErrorCode::kNotFound && !list().empty())
+      found.error().hint = "The template of an image is linux:NAME. GET /v1/templates lists them.";
+    return found;
   }
   std::vector<linux::StoredImage> list() override {
     auto images = linux::list_images();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/diagnostic.h"
 #include "base/environment.h"
 #include "base/private_file.h"
 #include "linux/image/directory.h"
@@ -21,9 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".image";
 constexpr const char* kRemoved = ".removed";  // beside images: by their digests
-constexpr const char* kHint =
-    "`membrane image ls` lists the images. `make images` makes one of Debian, called debian; "
-    "`membrane image import FILE.tar --tag NAME` imports any file system.";
 
 // The user's own directory; "" without a home.
 std::string own_directory() {
@@ -61,7 +59,16 @@ std::string path_in(const std::string& directory, const std::string& name) {
 }
 
 std::unexpected<Error> not_there(const std::string& name) {
-  return fail(ErrorCode::kNotFound, "there is no image " + name, kHint);
+  const auto images = list_images();
+  if (!images || images->empty())
+    return fail(ErrorCode::kNotFound, "there is no image " + name,
+                "`membrane image import FILE.tar --tag NAME` makes one of a file system, as `docker export` "
+                "writes it; `make images` in Membrane's source tree makes a Debian.");
+  std::vector<std::string_view> names;
+  for (const StoredImage& image : *images) names.push_back(image.name);
+  const std::string near(nearest(name, names));
+  return fail(ErrorCode::kNotFound, "there is no image " + name,
+              (near.empty() ? "" : "Did you mean " + near + "? ") + "`membrane image ls` lists the images.");
 }
 
 Result<StoredImage> stored_at(const std::string& path, const std::string& name) {

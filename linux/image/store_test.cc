@@ -43,6 +43,14 @@ TEST_F(StoreTest, KeepsImagesByName) {
   EXPECT_EQ(find_image(in("none")).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(StoreTest, AMissingImageIsAnsweredWithTheNearest) {
+  EXPECT_NE(find_image("mine").error().hint.find("membrane image import FILE.tar --tag NAME"),
+            std::string::npos);
+  ASSERT_TRUE(import_image(write_file("a.tar", archive), "mine"));
+  EXPECT_EQ(find_image("mien").error().hint, "Did you mean mine? `membrane image ls` lists the images.");
+  EXPECT_EQ(remove_image("debian").error().hint, "`membrane image ls` lists the images.");
+}
+
 TEST_F(StoreTest, NamesAreNotPaths) {
   const std::vector<std::string> names = {"",        ".",  "..",  "../x", "a/b",
                                           ".hidden", "-x", "a b", "a\n",  std::string("a\0", 2)};

@@ -27,7 +27,13 @@ Status write_file(const std::string& path, std::string_view text) {
 }
 
 Result<std::string> read_file(const std::string& path, uint64_t most_bytes) {
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    return fail(ErrorCode::kInvalidArgument, path + " is a directory", "Name a receipt in it.");
+  errno = 0;
   const OpenedFile file(path);
+  if (!file.usable() && errno == 0)
+    return fail(ErrorCode::kInvalidArgument, path + " is not a file", "Name a receipt.");
   if (!file.usable())
     return fail(access(path.c_str(), F_OK) != 0 ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
                 "cannot read " + path + ": " + std::strerror(errno));

@@ -8,7 +8,7 @@
 
   // --- absent modules ---
 
-  const kFetch = "programs have no sockets; fetch() makes HTTP requests (with --allow http)";
+  const kFetch = "programs have no sockets; fetch() makes HTTP requests (with --allow http:example.org)";
   const kOneProcess = "there is one process with one thread: call the function directly, or fork the session";
   const kAbsent = {
     child_process: "programs cannot start processes: do the work in JavaScript, or use a capability (the membrane module)",

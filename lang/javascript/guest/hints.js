@@ -38,7 +38,7 @@
   const globalNames = () => Object.getOwnPropertyNames(globalThis).filter((name) => !name.startsWith("__membrane"));
   const declaredIn = (code) =>
     Array.from(code.matchAll(/\b(?:const|let|var|function\*?|class)\s+([\p{ID_Start}$_][\p{ID_Continue}$]*)/gu), ([, name]) => name);
-  const kFetch = "fetch() makes HTTP requests (with --allow http)", kNoSockets = `programs have no sockets; ${kFetch}`;
+  const kFetch = "fetch() makes HTTP requests (with --allow http:example.org)", kNoSockets = `programs have no sockets; ${kFetch}`;
   const kNoBrowser = "there is no browser: parse a page with a package such as cheerio";
   const kAbsent = {
     __proto__: null,

@@ -347,7 +347,7 @@ for (const [name, Engine] of Object.entries(engines)) {
                                    ["nothinglikethis", "nothinglikethis is not defined"],
                                    ["throw new Error('ReferenceError: WebAssembly is not defined')", "ReferenceError: WebAssembly is not defined: JavaScript programs cannot run WebAssembly: " +
                                     "use a package without it, or run the module itself with membrane run"],
-                                   ["new WebSocket('wss://h/')", "WebSocket is not defined: programs have no sockets; fetch() makes HTTP requests (with --allow http)"], ["xx", "xx is not defined"]]) {
+                                   ["new WebSocket('wss://h/')", "WebSocket is not defined: programs have no sockets; fetch() makes HTTP requests (with --allow http:example.org)"], ["xx", "xx is not defined"]]) {
       const { error } = await s.run(code, { mode: "script", name: "a.js" });
       assert.equal(error.message, message);
       assert.ok(error.traceback.includes(`${error.type}: ${message}\n`), error.traceback);
