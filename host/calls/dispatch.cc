@@ -7,6 +7,7 @@
 #include "base/freed_memory.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -21,6 +22,17 @@ std::string bounded(std::string text, size_t most_bytes) {
   return utf8_repair(text);
 }
 
+// As a summary shows it, as far as it has room: without credentials.
+std::string shown(const FunctionSpec& function, const Param& param, std::string_view text) {
+  constexpr size_t kMost = kMaxSummaryBytes + 1;
+  const bool has_headers = param.name == "headers" || param.name == "requests";
+  if (function.module != "http" || !(has_headers || param.name == "url"))
+    return std::string(text.substr(0, kMost));
+  const std::string without =
+      has_headers ? policy::json_without_credentials(text, kMost) : policy::without_credentials(text);
+  return without.substr(0, kMost);
+}
+
 // "GET, https://example.org/": enough for a person to recognise the call.
 std::string summary_of(const FunctionSpec& function, const Call& call) {
   std::string summary;
@@ -28,7 +40,7 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
     if (i != 0) summary += ", ";
     switch (function.params[i].type) {
       case Type::kText:
-      case Type::kBytes: summary += call.text(i).substr(0, kMaxSummaryBytes + 1); break;
+      case Type::kBytes: summary += shown(function, function.params[i], call.text(i)); break;
       case Type::kI32: summary += std::to_string(call.i32(i)); break;
       case Type::kI64: summary += std::to_string(call.i64(i)); break;
       case Type::kF64: summary += std::to_string(call.f64(i)); break;

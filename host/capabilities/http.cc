@@ -6,6 +6,7 @@
 #include "host/capabilities/all.h"
 #include "host/capabilities/call.h"
 #include "host/capabilities/read_json.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -211,7 +212,7 @@ void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& 
   std::vector<HostResult<HttpResponse>> answers = call.broker.http_many(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
     const HttpRequest& request = requests[i];
-    CallPart part{.summary = request.method + ", " + request.url,
+    CallPart part{.summary = request.method + ", " + policy::without_credentials(request.url),
                   .bytes_out = request.url.size() + request.body.size()};
     if (text.size() > 1) text += ",";
     HostResult<std::string> written = std::unexpected(HostError{});

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "host/gate/recorded_calls.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -239,9 +240,9 @@ struct BrokerGate::Request {
         out += "…";
         break;
       }
-      const std::string_view argument = arguments[i];
+      const std::string argument = shown(i);
       const size_t cut = utf8_cut(argument, kMaxArgumentBytes);
-      out += utf8_repair(argument.substr(0, cut));
+      out += utf8_repair(std::string_view(argument).substr(0, cut));
       if (cut < argument.size()) out += "…";
     }
     return out + ")";
@@ -272,6 +273,15 @@ void BrokerGate::give_up_what_fell_short() {
   if (fell_short_->is_in_the_replay) ++next_;
   fell_short_.reset();
 }
+
+  // Without credentials: of http.request, the arguments are method, URL, body, and names and values of headers.
+  [[nodiscard]] std::string shown(size_t i) const {
+    if (function != "http.request" || i == 0 || i == 2) return std::string(arguments[i]);
+    if (i == 1) return policy::without_credentials(arguments[i]);
+    const bool is_value = i % 2 == 0;
+    return std::string(is_value && policy::is_name_of_credential(arguments[i - 1]) ? policy::kHiddenCredential
+                                                                                   : arguments[i]);
+  }
 
 template <typename T, typename Act>
 HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Work* work) {

@@ -9,6 +9,7 @@
 #include "host/calls/registry.h"
 #include "host/capabilities/all.h"
 #include "host/files/file_handles.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -270,7 +271,10 @@ CallLedger::Entry CallLedger::entry_of(std::string_view function, std::span<cons
   size_t shown = 0;
   for (size_t i = 0; i < std::min<size_t>(arguments.size(), is_http ? 2 : 3); ++i) {
     if (i == 2 && shown >= kMaxSummaryBytes) break;
-    entry.arguments.emplace_back(arguments[i].substr(0, whole == i ? kMostPathBytes : kShownBytes));
+    const std::string shown_url =
+        is_http && i == 1 ? policy::without_credentials(arguments[i]) : std::string();
+    const std::string_view text = is_http && i == 1 ? std::string_view(shown_url) : arguments[i];
+    entry.arguments.emplace_back(text.substr(0, whole == i ? kMostPathBytes : kShownBytes));
     shown += entry.arguments.back().size();
   }
   if (is_http && arguments.size() > 3) {

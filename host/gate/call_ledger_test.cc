@@ -43,6 +43,8 @@ TEST_F(Ledger, EveryCallThatAProgramCanMakeIsListed) {
   machine.call("http.get_many",
                {R"(["http://h/","http://denied/",{"url":"http://h/","method":"post","body":"b"}])"});
   machine.call("fs.write", {"/data/a", "1"});
+  machine.call("http.exchange", {"GET", "http://h/?key=secret", R"({"Authorization":"secret"})", ""});
+  machine.call("http.get", {"http://h/?token=" + far});
   machine.call("fs.append", {"/data/a", std::string("\0\xFF", 2)});
   machine.call("fs.read", {"/data/a"});
   machine.call("fs.read", {"/data/none"});
