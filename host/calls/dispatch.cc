@@ -120,6 +120,7 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
   account.parts = std::move(call.parts);
+  account.redirects = std::move(call.redirects);
   // A function that reads no byte of its arguments allocated nothing for them.
   if (bytes_out >= HostMemory::kLargeBytes && function.cost.per_byte != 0) return_freed_memory();
   if (call.work.is_too_much()) {
@@ -151,6 +152,7 @@ void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Ac
   if (account.parts && (error == nullptr || !account.parts->empty())) return record_parts(function, account);
   record({name, kept.code, kept.reason, kept.grant, std::move(account.summary), account.bytes_in,
           was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+  record_redirects(std::move(account.redirects));
 }
 
 // Each has an equal share of the call's time.
@@ -171,6 +173,12 @@ void Dispatcher::record_part(CallRecord made, CallPart part) {
   made.grant = bounded_reason(std::move(part.error.grant));
   made.arguments = bounded_summary(std::move(part.summary));
   record(std::move(made));
+  record_redirects(std::move(part.redirects));
+}
+
+void Dispatcher::record_redirects(std::vector<std::string> redirects) {
+  for (std::string& each : redirects)
+    record({.name = std::string(kRedirect), .arguments = bounded_summary(std::move(each))});
 }
 
 // Reads only the strings' bounds: their bytes are read once they are paid for.

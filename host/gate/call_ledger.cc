@@ -289,7 +289,7 @@ CallLedger::Entry CallLedger::entry_of(std::string_view function, std::span<cons
   if (error != nullptr) entry.error = bounded_error(*error);
   // Which arguments the program itself supplied: not the method, if it has a function of its own, nor numbers.
   const size_t end = is_http ? 3 : function == "ai.complete" ? 2 : arguments.size();
-  for (size_t i = is_http ? 1 : 0; i < std::min(end, arguments.size()); ++i)
+  for (size_t i = is_http ? 1 : 0; i < std::min(end, arguments.size()) && function != kRedirect; ++i)
     entry.bytes_out += arguments[i].size();
   return entry;
 }
