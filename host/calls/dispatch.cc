@@ -52,7 +52,7 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
 }  // namespace
 
 bool was_refused(const HostError& error) {
-  return !error.acted && (error.code == Errno::kAccess || error.code == Errno::kBudget ||
+  return !error.acted && (error.is_unsent || error.code == Errno::kAccess || error.code == Errno::kBudget ||
                           error.code == Errno::kInvalid || error.code == Errno::kUnsupported);
 }
 

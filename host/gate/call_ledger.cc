@@ -191,7 +191,8 @@ std::string described(const CallRecord& line) {
 }  // namespace
 
 static HostError bounded_error(const HostError& error) {
-  return {error.code, bounded_reason(error.reason), bounded_reason(error.grant), error.acted};
+  return {error.code, bounded_reason(error.reason), bounded_reason(error.grant), error.acted,
+          error.is_unsent};
 }
 
 void CallLedger::begin() {
