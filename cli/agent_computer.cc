@@ -15,6 +15,7 @@
 #include "computers/network/gateway.h"
 #include "computers/patch.h"
 #include "computers/settings.h"
+#include "host/egress/http_egress.h"
 
 namespace membrane::cli {
 
@@ -34,6 +35,7 @@ const std::vector<std::string> kForCommands = {"TERM=dumb",
 Result<std::unique_ptr<AgentComputer>> AgentComputer::start(AgentComputerOptions options) {
   MEMBRANE_TRY(computers::check_grants(options.policy));
   MEMBRANE_TRY(computers::check_limits(options.policy.limits));
+  MEMBRANE_TRY(host::check_granted_secrets(options.policy.http));
   std::unique_ptr<AgentComputer> made(new AgentComputer(std::move(options)));
   const std::string& name = made->options_.image;
   MEMBRANE_ASSIGN(made->image_, find_image_or_usual(name));

@@ -12,6 +12,7 @@
 #include "cli/seal.h"
 #include "computers/computer_session.h"
 #include "computers/settings.h"
+#include "host/egress/http_egress.h"
 #include "linux/image/store.h"
 #include "mcp/local_backend.h"
 #include "mcp/server.h"
@@ -94,6 +95,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(const policy::Policy policy_of_wat, options.policy.policy());
   MEMBRANE_ASSIGN(const size_t most_sessions, sessions_of(options));
   MEMBRANE_TRY(policy::check_granted_files(policy));
+  MEMBRANE_TRY(host::check_granted_secrets(policy.http));
   std::unique_ptr<agent::ModelClient> client;
   if (policy.ai) {
     MEMBRANE_ASSIGN(agent::ModelConfig config,

@@ -20,6 +20,7 @@
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "face/inner.h"
+#include "host/egress/http_egress.h"
 #include "lang/language_names.h"
 #include "policy/granted_files.h"
 #include "policy/quantity.h"
@@ -448,6 +449,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(policy::Policy policy, options.policy.policy(policy::language_limits()));
   MEMBRANE_TRY(tier_of(options.tier));
   MEMBRANE_TRY(policy::check_granted_files(policy));
+  MEMBRANE_TRY(host::check_granted_secrets(policy.http));
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::unique_ptr<agent::LineReader> in;
   const bool is_person = is_terminal(stdin) && is_terminal(stdout);

@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/linux_run.h"
 #include "cli/seal.h"
+#include "host/egress/http_egress.h"
 #include "linux/platform/trap/host_file.h"
 
 namespace membrane::cli {
@@ -270,6 +271,7 @@ Result<int> run_in_linux(const RunCommandOptions& options, const std::string& wh
   MEMBRANE_TRY(check_for_linux(options));
   MEMBRANE_ASSIGN(command.policy,
                   linux_policy(options.policy, options.has_terminal ? terminal_limits() : linux_limits()));
+  MEMBRANE_TRY(host::check_granted_secrets(command.policy.http));
   if (options.deterministic)
     command.deterministic =
         linux::Determinism{.start_ms = command.policy.time.start_ms, .seed = command.policy.random.seed};

@@ -134,9 +134,25 @@ bool PolicyOptions::is_empty() const {
          std::ranges::all_of(limits_, [](const auto& limit) { return limit->value.empty(); });
 }
 
+// As it was typed: the policy's name of a limit, and its form of the value, are others.
+static Error typed_limit_error(const std::string& name, const std::string& value, Error error) {
+  constexpr std::string_view kOutOfRange = " is out of range.", kColon = ": ";
+  std::string flag = "--" + name;
+  std::ranges::replace(flag, '_', '-');
+  const std::string typed = flag + " " + value;
+  const size_t colon = error.message.find(name + std::string(kColon));
+  if (error.message.ends_with(kOutOfRange)) error.message = typed + std::string(kOutOfRange);
+  else if (colon != std::string::npos)
+    error.message.replace(0, colon + name.size() + kColon.size(), typed + std::string(kColon));
+  return error;
+}
+
 Status PolicyOptions::set_limits(policy::Limits& limits) const {
-  for (const auto& limit : limits_)
-    if (!limit->value.empty()) MEMBRANE_TRY(policy::set_limit(limits, limit->name, limit->value));
+  for (const auto& limit : limits_) {
+    if (limit->value.empty()) continue;
+    if (Status set = policy::set_limit(limits, limit->name, limit->value); !set)
+      return std::unexpected(typed_limit_error(limit->name, limit->value, std::move(set).error()));
+  }
   return {};
 }
 

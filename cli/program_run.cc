@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/file_hints.h"
 #include "cli/interrupt.h"
+#include "host/egress/http_egress.h"
 #include "lang/language_names.h"
 #include "lang/program_language.h"
 #include "policy/granted_files.h"
@@ -199,7 +200,10 @@ Status ProgramRun::open_engine() {
     run_options_.code_cache = &*code_cache_;
   }
   MEMBRANE_ASSIGN(run_options_.freeze_after_fuel, freeze_after(options_));
-  if (options_.replay_file.empty()) MEMBRANE_TRY(policy::check_granted_files(run_options_.policy));
+  if (options_.replay_file.empty()) {
+    MEMBRANE_TRY(policy::check_granted_files(run_options_.policy));
+    MEMBRANE_TRY(host::check_granted_secrets(run_options_.policy.http));
+  }
   if (run_options_.freeze_after_fuel) {
     MEMBRANE_ASSIGN(NewFile file, create_snapshot(options_.snapshot_file));
     snapshot_.emplace(std::move(file));

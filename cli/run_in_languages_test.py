@@ -1,9 +1,11 @@
 """membrane run, with programs in Python and JavaScript."""
 
+import http.server
 import json
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 from command_testing import COMMAND, SECONDS, WithLanguages
@@ -341,6 +343,78 @@ display(chart.bar({"a": 1}))
         reports = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([(r["outcome"], r["result"]) for r in reports],
                          [("ok", ""), ("ok", "2"), ("ok", ""), ("ok", "5")])
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        is_redirected = self.path.startswith("/redir")
+        self.send_response(302 if is_redirected else 200)
+        if is_redirected:
+            self.send_header("Location", "/item/1")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class RequestsInReports(WithLanguages):
+    """What the reports of Python and JavaScript show of requests over HTTP."""
+
+    def setUp(self):
+        super().setUp()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.host = f"127.0.0.1:{server.server_port}"
+        self.grant = ("--allow", f"http:{self.host}")
+
+    def requests(self, path, headers):
+        return (("python", f"import requests; requests.get('http://{self.host}{path}', headers={headers}).url"),
+                ("js", f"(await fetch('http://{self.host}{path}', {{headers: {headers}}})).url"))
+
+    def test_credentials_are_hidden(self):
+        headers = {name: "s3cret" for name in
+                   ("Authorization", "cookie", "X-Api-Key", "api-key", "X-Auth-Token", "My-Secret")} | {"X-A": "shown"}
+        for language, program in self.requests("/?api_key=s3cret&q=shown", headers):
+            for flags in ([], ["--json"]):
+                with self.subTest(language=language, flags=flags):
+                    done = self.membrane("run", "--lang", language, "-e", f"{program.removesuffix('.url')}; 1", *self.grant, *flags)
+                    self.assertNotIn("s3cret", done.stdout + done.stderr)
+                    self.assertIn("/?api_key=***&q=shown", done.stdout + done.stderr)
+            refused = self.membrane("run", "--lang", language, "-e", program.replace("get(", "post("), "--json",
+                                    "--allow", f"http:HEAD:http://{self.host}/*", code=2)
+            self.assertNotIn("s3cret", json.dumps(json.loads(refused.stdout)["host_calls"]))
+
+    def test_each_request_that_a_redirect_makes_is_listed(self):
+        for language, program in self.requests("/redir?token=s3cret", {"X-A": "b"}):
+            with self.subTest(language=language):
+                done = self.membrane("run", "--lang", language, "-e", program, *self.grant, "--journal", "run.journal", "--json")
+                report = json.loads(done.stdout)
+                self.assertEqual(report["result"].strip("'"), f"http://{self.host}/item/1")
+                self.assertEqual([(call["name"], call["arguments"].split(", ")[1]) for call in report["host_calls"]],
+                                 [("http.exchange", f"http://{self.host}/redir?token=***"),
+                                  ("http.redirect", f"http://{self.host}/item/1")])
+                again = json.loads(self.membrane("run", "--lang", language, "-e", program, "--json", *self.grant,
+                                                 "--replay", "run.journal").stdout)
+                self.assertEqual([call["arguments"] for call in again["host_calls"]],
+                                 [call["arguments"] for call in report["host_calls"]])
+                (self.folder / "run.journal").unlink()
+                shown = self.membrane("run", "--lang", language, "-e", program, *self.grant)
+                self.assertIn(f"call: http.redirect GET, http://{self.host}/item/1 -> OK", shown.stdout + shown.stderr)
+
+    def test_a_run_does_not_start_without_the_secrets_of_its_grants(self):
+        policy = self.file("policy.toml", f'[[http]]\nurl = "http://{self.host}/*"\n'
+                                          'header = { Authorization = { secret = "SHOP_KEY" } }\n')
+        for command in (("run", "-e", "print(7)"), ("repl",), ("mcp",)):
+            said = self.membrane(*command, "--policy", policy, code=2)
+            self.assertIn("the secret SHOP_KEY, which a grant sends, is not set", said.stderr)
+            self.assertNotIn("7", said.stdout)
+        said = self.membrane("run", "-e", "1", "--policy", policy, SHOP_KEY="short", code=2).stderr
+        self.assertIn("at least 8 bytes", said)
+        self.membrane("run", "-e", "print(7)", "--policy", policy, "--journal", "run.journal", SHOP_KEY="long enough")
+        self.membrane("run", "-e", "print(7)", "--policy", policy, "--replay", "run.journal")
 
 
 class PackagesOfJavaScript(WithLanguages):

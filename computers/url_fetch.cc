@@ -16,6 +16,7 @@
 #include "host/egress/resolver.h"
 #include "host/limits/deadline.h"
 #include "policy/budget.h"
+#include "policy/credentials.h"
 #include "policy/url.h"
 
 namespace membrane::computers {
@@ -82,7 +83,7 @@ class Fetching {
   Result<host::HttpResponse> get(host::HttpEgress& egress, const std::string& url) {
     sandbox::HostCallRecord record;
     record.name = "http.request";
-    record.arguments = "GET, " + url;
+    record.arguments = "GET, " + policy::without_credentials(url);
     record.decided_by = {"GET", url};
     host::HttpRequest request = {.method = "GET", .url = url, .headers = {}, .body = {}};
     request.take_piece = [&](const host::HttpResponse& head, std::string_view piece) {

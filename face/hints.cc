@@ -79,11 +79,11 @@ std::string with_limits(std::string_view hint) {
 }  // namespace
 
 std::string embedder_hint(std::string hint) {
-  if (!hint.contains("--") && !hint.contains("go_on()")) return hint;
+  constexpr std::string_view kGoOn = "(:go)";
+  if (!hint.contains("--") && !hint.contains(kGoOn)) return hint;
   hint = with_limits(with_grants(hint));
-  constexpr std::string_view kGoOn = "go_on(); in membrane repl :go";
   if (const size_t at = hint.find(kGoOn); at != std::string::npos)
-    hint.replace(at, kGoOn.size(), "resume_paused(), or give it up: abandon()");
+    hint.replace(at, kGoOn.size(), "(resume_paused(), or give it up: abandon())");
   return hint;
 }
 

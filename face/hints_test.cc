@@ -10,6 +10,8 @@ namespace {
 
 TEST(EmbedderHint, NamesWhatTheEmbedderCalls) {
   const auto said = [](const char* hint) { return embedder_hint(hint); };
+  EXPECT_EQ(said("Resume it (:go), or work in a fork from before it."),
+            "Resume it (resume_paused(), or give it up: abandon()), or work in a fork from before it.");
   EXPECT_EQ(said("It would be allowed by --allow kv"), R"(It would be allowed by Policy::allow("kv"))");
   EXPECT_EQ(said("Grant one in a file (--allow kv:PATH), which"),
             R"(Grant one in a file (Policy::allow("kv:PATH")), which)");

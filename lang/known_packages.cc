@@ -35,6 +35,10 @@ std::string_view distribution_of(std::string_view module) {
   return found == std::end(kModules) ? module : found->other;
 }
 
+bool is_known_module(std::string_view module) {
+  return std::ranges::find(kModules, module, &Known::name) != std::end(kModules);
+}
+
 std::string_view instead_of_native(std::string_view distribution) {
   const auto* const found =
       std::ranges::find(kNative, policy::normal_python_name(distribution), &Known::name);

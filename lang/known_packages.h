@@ -13,6 +13,9 @@ namespace membrane::lang {
 // not in the table, the module's own name.
 std::string_view distribution_of(std::string_view module);
 
+// Whether the table has the module: then its name is not misspelt.
+bool is_known_module(std::string_view module);
+
 // What to use instead of a native distribution ("pandas, which is built in"); "" for one that is not known to be
 // native. Names are compared as the index does.
 std::string_view instead_of_native(std::string_view distribution);

@@ -64,9 +64,13 @@ inline auto wire_fields(Policy& p) {
 namespace membrane::host {
 
 constexpr FileMode wire_last(FileMode) { return FileMode::kAppend; }
-inline auto wire_fields(HostError& e) { return std::tie(e.code, e.reason, e.grant, e.acted); }
+inline auto wire_fields(HostError& e) {
+  return std::tie(e.code, e.reason, e.grant, e.acted, e.is_unsent, e.redirects);
+}
 inline auto wire_fields(HttpRequest& r) { return std::tie(r.method, r.url, r.headers, r.body); }
-inline auto wire_fields(HttpResponse& r) { return std::tie(r.status, r.headers, r.body, r.final_url); }
+inline auto wire_fields(HttpResponse& r) {
+  return std::tie(r.status, r.headers, r.body, r.final_url, r.redirects);
+}
 inline auto wire_fields(FileInfo& f) {
   return std::tie(f.name, f.is_directory, f.size_bytes, f.is_link, f.file_id);
 }

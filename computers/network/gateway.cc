@@ -18,6 +18,7 @@
 #include "host/calls/dispatch.h"
 #include "host/egress/granted_addresses.h"
 #include "linux/network/reachable.h"
+#include "policy/credentials.h"
 #include "sandbox/run/report_building.h"
 
 namespace membrane::computers {
@@ -520,7 +521,7 @@ HostResult<host::HttpResponse> Gateway::send(const Connection& connection, host:
   const auto began = Clock::now();
   sandbox::HostCallRecord record;
   record.name = kRequest;
-  record.arguments = request.method + ", " + request.url;
+  record.arguments = request.method + ", " + policy::without_credentials(request.url);
   record.decided_by = {request.method, request.url};
   record.bytes_out = request.body.size();
   const auto take_piece = std::move(request.take_piece);

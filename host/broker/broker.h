@@ -45,14 +45,16 @@ struct HttpResponse {
   Headers headers;  // names in lower case; hop-by-hop and Set-Cookie removed
   std::string body;
   std::string final_url;
+  // The requests that redirects made of it, as a report shows them: "GET, https://…". Set by the gate.
+  std::vector<std::string> redirects = {};
 };
 struct HttpRequest {
   std::string method;  // "GET"; upper case
   std::string url;
   Headers headers;  // the program's; secrets are added at the egress, and are never here
   std::string body;
-  // Set by the gate, not the program. Called on the calling thread for each hop whose server was reached, before its
-  // response is used; a hop that fails afterwards is reported, too. If it returns false, a redirect is not followed:
+  // Set by the gate, not the program. Called for each hop whose server was reached, before its response is used, on
+  // the calling thread unless there are several requests; a hop that fails afterwards is reported, too. If it returns false, a redirect is not followed:
   // the program gets the 3xx response. Null: redirects are followed.
   std::function<bool(const HttpHop&)> hear = nullptr;
   // Receives a response's body in pieces, on the calling thread; the response then has no body. False ends the

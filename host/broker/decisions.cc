@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -20,7 +21,7 @@ std::string names_of(const std::vector<policy::SqlGrant>& grants) {
 HostError http_denial(std::string_view method, const policy::Url& url, bool is_redirected,
                       bool is_for_other_methods) {
   std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
-  why.append(method).append(" ").append(url.text());
+  why.append(method).append(" ").append(policy::without_credentials(url.text()));
   why += is_for_other_methods ? "; the URL is granted for other methods." : ".";
   return {Errno::kAccess, std::move(why),
           policy::allow_flag("http:" + std::string(method) + ":" + url.origin() + "/*")};

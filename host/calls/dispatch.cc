@@ -7,6 +7,7 @@
 #include "base/freed_memory.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -21,6 +22,17 @@ std::string bounded(std::string text, size_t most_bytes) {
   return utf8_repair(text);
 }
 
+// As a summary shows it, as far as it has room: without credentials.
+std::string shown(const FunctionSpec& function, const Param& param, std::string_view text) {
+  constexpr size_t kMost = kMaxSummaryBytes + 1;
+  const bool has_headers = param.name == "headers" || param.name == "requests";
+  if (function.module != "http" || !(has_headers || param.name == "url"))
+    return std::string(text.substr(0, kMost));
+  const std::string without =
+      has_headers ? policy::json_without_credentials(text, kMost) : policy::without_credentials(text);
+  return without.substr(0, kMost);
+}
+
 // "GET, https://example.org/": enough for a person to recognise the call.
 std::string summary_of(const FunctionSpec& function, const Call& call) {
   std::string summary;
@@ -28,7 +40,7 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
     if (i != 0) summary += ", ";
     switch (function.params[i].type) {
       case Type::kText:
-      case Type::kBytes: summary += call.text(i).substr(0, kMaxSummaryBytes + 1); break;
+      case Type::kBytes: summary += shown(function, function.params[i], call.text(i)); break;
       case Type::kI32: summary += std::to_string(call.i32(i)); break;
       case Type::kI64: summary += std::to_string(call.i64(i)); break;
       case Type::kF64: summary += std::to_string(call.f64(i)); break;
@@ -40,7 +52,7 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
 }  // namespace
 
 bool was_refused(const HostError& error) {
-  return !error.acted && (error.code == Errno::kAccess || error.code == Errno::kBudget ||
+  return !error.acted && (error.is_unsent || error.code == Errno::kAccess || error.code == Errno::kBudget ||
                           error.code == Errno::kInvalid || error.code == Errno::kUnsupported);
 }
 
@@ -108,6 +120,7 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
   account.parts = std::move(call.parts);
+  account.redirects = std::move(call.redirects);
   // A function that reads no byte of its arguments allocated nothing for them.
   if (bytes_out >= HostMemory::kLargeBytes && function.cost.per_byte != 0) return_freed_memory();
   if (call.work.is_too_much()) {
@@ -139,6 +152,7 @@ void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Ac
   if (account.parts && (error == nullptr || !account.parts->empty())) return record_parts(function, account);
   record({name, kept.code, kept.reason, kept.grant, std::move(account.summary), account.bytes_in,
           was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+  record_redirects(std::move(account.redirects));
 }
 
 // Each has an equal share of the call's time.
@@ -159,6 +173,12 @@ void Dispatcher::record_part(CallRecord made, CallPart part) {
   made.grant = bounded_reason(std::move(part.error.grant));
   made.arguments = bounded_summary(std::move(part.summary));
   record(std::move(made));
+  record_redirects(std::move(part.redirects));
+}
+
+void Dispatcher::record_redirects(std::vector<std::string> redirects) {
+  for (std::string& each : redirects)
+    record({.name = std::string(kRedirect), .arguments = bounded_summary(std::move(each))});
 }
 
 // Reads only the strings' bounds: their bytes are read once they are paid for.

@@ -66,6 +66,9 @@ struct CallRecord {
   }
 };
 
+// The name of the lines that follow a call's, one for each request that redirects made of it.
+inline constexpr std::string_view kRedirect = "http.redirect";
+
 // Prefix of the reason of a call whose handler threw.
 inline constexpr std::string_view kCapabilityFailed = "the capability failed: ";
 // For a call that the process which runs the program had no memory for.
@@ -129,6 +132,7 @@ class Dispatcher {
     HostResult<uint64_t> bytes_out;  // of the arguments' strings; or why they are malformed
     uint64_t bytes_in = 0;
     std::string summary = {};
+    std::vector<std::string> redirects = {};
     std::optional<std::vector<CallPart>> parts = {};
     std::chrono::steady_clock::time_point start = {};
   };
@@ -140,6 +144,7 @@ class Dispatcher {
   void settle(const FunctionSpec& function, const HostError* error, Account account);
   void record_parts(const FunctionSpec& function, Account& account);
   void record_part(CallRecord record, CallPart part);
+  void record_redirects(std::vector<std::string> redirects);
   CallOutcome finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results);
 
   Guest& guest_;

@@ -44,6 +44,7 @@ struct CallPart {
   std::string summary;  // for people: its strings and numbers
   uint64_t bytes_in = 0;
   uint64_t bytes_out = 0;
+  std::vector<std::string> redirects = {};  // HttpResponse::redirects
 };
 
 class Call {
@@ -71,6 +72,7 @@ class Call {
   Work work;                       // besides taking and returning bytes
   std::optional<std::vector<CallPart>>
       parts;  // for a call with several requests: the report lists these instead of the call
+  std::vector<std::string> redirects;  // HttpResponse::redirects, for the report
 
   std::array<std::string_view, kMaxParams> strings{};
   std::array<uint64_t, kMaxParams> bits{};

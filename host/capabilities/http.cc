@@ -6,6 +6,7 @@
 #include "host/capabilities/all.h"
 #include "host/capabilities/call.h"
 #include "host/capabilities/read_json.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -39,7 +40,9 @@ constexpr Cost kCost{.base = 1'000, .per_byte = 1};
 HostResult<HttpResponse> ask(Call& call, const HttpRequest& request) {
   call.state.http_status = 0;
   call.state.http_headers.clear();
-  MEMBRANE_ASSIGN(HttpResponse response, call.broker.http(request));
+  auto answer = call.broker.http(request);
+  call.redirects = std::move(answer ? answer->redirects : answer.error().redirects);
+  MEMBRANE_ASSIGN(HttpResponse response, std::move(answer));
   call.state.http_status = response.status;
   call.state.http_headers = std::move(response.headers);
   return response;
@@ -211,10 +214,11 @@ void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& 
   std::vector<HostResult<HttpResponse>> answers = call.broker.http_many(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
     const HttpRequest& request = requests[i];
-    CallPart part{.summary = request.method + ", " + request.url,
+    CallPart part{.summary = request.method + ", " + policy::without_credentials(request.url),
                   .bytes_out = request.url.size() + request.body.size()};
     if (text.size() > 1) text += ",";
     HostResult<std::string> written = std::unexpected(HostError{});
+    part.redirects = std::move(answers[i] ? answers[i]->redirects : answers[i].error().redirects);
     if (answers[i]) {
       part.bytes_in = answers[i]->body.size();
       const Headers headers = std::move(answers[i]->headers);

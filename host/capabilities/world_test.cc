@@ -37,6 +37,23 @@ TEST(Http, SeveralRequestsAreAnsweredInTheirOrderEachByItself) {
   EXPECT_EQ(machine.text("http.get_many", {"[]"}), "[]");
 }
 
+TEST(Http, LinesOfTheReportHideCredentials) {
+  Machine machine;
+  const std::string url = "http://h/?api_key=secret", headers = R"({"authorization":"Bearer secret"})";
+  machine.world.pages[url] = {.status = 200, .headers = {}, .body = "", .final_url = ""};
+  machine.call("http.get", {url});
+  machine.call("http.exchange", {"GET", url, R"({"A":"b","Authorization":"Bearer secret"})", ""});
+  machine.call("http.get_many", {R"([{"url":")" + url + R"(","headers":)" + headers + "}]"});
+  machine.call("http.get_many", {R"([{"url":5,"headers":)" + headers + "}]"});
+  const auto& records = machine.dispatcher.records();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].arguments, "http://h/?api_key=***");
+  EXPECT_EQ(records[1].arguments, R"(GET, http://h/?api_key=***, {"A":"b","Authorization":"***"}, )");
+  EXPECT_EQ(records[2].arguments, "GET, http://h/?api_key=***");
+  EXPECT_EQ(records[3].arguments, R"([{"url":5,"headers":{"authorization":"***"}}])");
+  EXPECT_EQ(machine.world.requests.back().headers[0].second, "Bearer secret") << "the request is as it was";
+}
+
 TEST(Http, SeveralRequestsCostWhatEachOfThemDoes) {
   Machine machine;
   machine.world.pages["http://h/"] = {.status = 200, .headers = {}, .body = "", .final_url = ""};

@@ -159,6 +159,30 @@ bool asks_for_a_part(std::string_view name) {
 
 }  // namespace
 
+static Status check_secret(const std::string& name, const std::optional<std::string>& value) {
+  const std::string secret = "the secret " + name;
+  if (!value)
+    return fail(ErrorCode::kNotFound, secret + ", which a grant sends, is not set",
+                "Set the variable " + name + " in Membrane's environment; for a service, PUT /v1/secrets/" +
+                    name + ".");
+  if (value->size() < HttpEgress::kMinSecretBytes)
+    return fail(ErrorCode::kInvalidArgument,
+                secret + " has " + count_of(value->size(), "byte") +
+                    ": too few to recognise it in answers, and to hide it there",
+                "A secret has at least " + count_of(HttpEgress::kMinSecretBytes, "byte") + ".");
+  if (!policy::is_header_value(*value))
+    return fail(ErrorCode::kInvalidArgument, secret + " contains a control character",
+                "The value of a header has none, and no line break at its end.");
+  return {};
+}
+
+Status check_granted_secrets(const std::vector<policy::HttpGrant>& grants, const Secrets& secrets) {
+  for (const policy::HttpGrant& grant : grants)
+    for (const auto& [name, value] : grant.headers)
+      if (!value.secret.empty()) MEMBRANE_TRY(check_secret(value.secret, secrets(value.secret)));
+  return {};
+}
+
 Secrets environment_secrets() {
   return [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
@@ -243,17 +267,13 @@ std::optional<std::string> HttpEgress::Impl::value_of_secret(const std::string& 
 }
 
 HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
-  const auto value = value_of_secret(name);
-  if (!value)
-    return refuse(Errno::kHost, "The secret " + name +
-                                    " of the grant is not set on the host: it is a variable of Membrane's "
-                                    "environment; in a service, what PUT /v1/secrets/" +
-                                    name + " has put.");
-  if (value->size() < kMinSecretBytes)
-    return refuse(Errno::kHost, "The secret " + name + " is too short to be kept from the program.");
-  if (!policy::is_header_value(*value))
-    return refuse(Errno::kHost, "The secret " + name + " contains a control character.");
-  return *value;
+  auto value = value_of_secret(name);
+  if (const Status fit = check_secret(name, value); !fit) {
+    std::string why = fit.error().message + ". " + fit.error().hint;
+    why.front() = 'T';
+    return refuse(Errno::kHost, std::move(why));
+  }
+  return *std::move(value);
 }
 
 // Replaces the program's headers of these names: a client library sends a key even where it has none.
@@ -427,6 +447,7 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
   std::optional<Deadline> deadline;
   const auto failed = [&](HostError error) {
     error.acted = error.acted || redirects > 0;  // the first request has left
+    error.is_unsent = !error.acted;
     return std::unexpected(std::move(error));
   };
   for (;;) {

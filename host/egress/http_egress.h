@@ -40,6 +40,10 @@ namespace membrane::host {
 using Secrets = std::function<std::optional<std::string>(const std::string& name)>;
 Secrets environment_secrets();
 
+// Before anything runs: whether each secret that the grants name can be sent. Errors: kNotFound, kInvalidArgument.
+Status check_granted_secrets(const std::vector<policy::HttpGrant>& grants,
+                             const Secrets& secrets = environment_secrets());
+
 class HttpEgress {
  public:
   static constexpr size_t kMaxRequestHeaders = 64;

@@ -167,8 +167,27 @@ TEST_F(Egress, PartsCanBeAskedForWhereNoSecretIsSent) {
 TEST_F(Egress, AMissingSecretIsNotSentAsNothing) {
   RawServer server(hello());
   allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
-  expect_refused(get(server.url("/")), Errno::kHost, "KEY of the grant is not set");
+  const auto refused = get(server.url("/"));
+  expect_refused(refused, Errno::kHost, "The secret KEY, which a grant sends, is not set. Set ");
+  EXPECT_TRUE(refused.error().is_unsent);
   EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, GrantedSecretsAreCheckedBeforeARun) {
+  policy::HttpGrant grant;
+  grant.headers = {{"A", {"text", ""}}, {"Authorization", {"Bearer ", "KEY"}}};
+  const auto check = [&](std::optional<std::string> value) {
+    const Status checked = check_granted_secrets({grant}, [&](const std::string&) { return value; });
+    return checked ? "" : checked.error().message + "; " + checked.error().hint;
+  };
+  EXPECT_EQ(check("long enough"), "");
+  EXPECT_EQ(check(std::nullopt),
+            "the secret KEY, which a grant sends, is not set; "
+            "Set the variable KEY in Membrane's environment; for a service, PUT /v1/secrets/KEY.");
+  EXPECT_EQ(check("abc"),
+            "the secret KEY has 3 bytes: too few to recognise it in answers, and to hide it there; "
+            "A secret has at least 8 bytes.");
+  EXPECT_NE(check("with a line break\n").find("control character"), std::string::npos);
 }
 
 TEST_F(Egress, SecretsThatCannotBeKeptAreNotSent) {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "host/gate/recorded_calls.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -216,6 +217,32 @@ std::optional<uint64_t> opened_handle(const T& answer) {
   else return std::nullopt;
 }
 
+// --- redirects -------------------------------------------------------------------------------
+
+constexpr std::string_view kHttpRequest = "http.request";
+
+void add_hop(std::vector<HttpHop>& hops, const HttpHop& hop) {
+  if (hops.size() < kMaxHttpHops) hops.push_back(hop);
+}
+
+// The first hop is the program's own request.
+template <typename T>
+void add_redirects(const std::vector<HttpHop>& hops, HostResult<T>& answer) {
+  std::vector<std::string>* redirects = answer ? nullptr : &answer.error().redirects;
+  if constexpr (std::is_same_v<T, HttpResponse>)
+    if (answer) redirects = &answer->redirects;
+  for (size_t i = 1; redirects != nullptr && i < hops.size(); ++i)
+    redirects->push_back(hops[i].method + ", " + policy::without_credentials(hops[i].url));
+}
+
+template <typename T>
+std::span<const std::string> redirects_of(const HostResult<T>& answer) {
+  if constexpr (std::is_same_v<T, HttpResponse>)
+    if (answer) return answer->redirects;
+  if (answer) return {};
+  return answer.error().redirects;
+}
+
 }  // namespace
 
 // --- the common path ------------------------------------------------------------------------
@@ -239,12 +266,21 @@ struct BrokerGate::Request {
         out += "…";
         break;
       }
-      const std::string_view argument = arguments[i];
+      const std::string argument = shown(i);
       const size_t cut = utf8_cut(argument, kMaxArgumentBytes);
-      out += utf8_repair(argument.substr(0, cut));
+      out += utf8_repair(std::string_view(argument).substr(0, cut));
       if (cut < argument.size()) out += "…";
     }
     return out + ")";
+  }
+
+  // Without credentials: of http.request, the arguments are method, URL, body, and names and values of headers.
+  [[nodiscard]] std::string shown(size_t i) const {
+    if (function != kHttpRequest || i == 0 || i == 2) return std::string(arguments[i]);
+    if (i == 1) return policy::without_credentials(arguments[i]);
+    const bool is_value = i % 2 == 0;
+    return std::string(is_value && policy::is_name_of_credential(arguments[i - 1]) ? policy::kHiddenCredential
+                                                                                   : arguments[i]);
   }
 
   [[nodiscard]] Result<std::string> hash() const {
@@ -342,6 +378,8 @@ void BrokerGate::note_answer(const Request& request, const HostResult<T>& answer
   }
   if (fell_short_) ledger_->note_short(request.function, request.arguments, *error);
   else ledger_->note(request.function, request.arguments, error, bytes_in, handle);
+  for (const std::string_view redirect : redirects_of(answer))
+    ledger_->note(kRedirect, {&redirect, 1}, nullptr, 0, std::nullopt);
 }
 
 template <typename T>
@@ -379,6 +417,7 @@ HostResult<T> BrokerGate::keep(const Request& request, std::string arguments_sha
   entry.fuel = fuel;
   entry.is_approved = flows_ != nullptr && flows_->was_approved();
   if (flows_ != nullptr) entry.heard = flows_->heard_besides(request.arguments);
+  else if (request.function == kHttpRequest && hops_.size() > 1) entry.heard = hops_;
   const size_t deciding = std::min(deciding_arguments(request.function), request.arguments.size());
   entry.decided_by.assign(request.arguments.begin(),
                           request.arguments.begin() + static_cast<std::ptrdiff_t>(deciding));
@@ -440,7 +479,9 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     for (const HttpHop& hop : entry.heard) flows_->hear(hop);
   if (entry.code != Errno::kOk) {
     ++next_;
-    return refuse(entry.code, entry.reason, entry.grant);
+    HostResult<T> failure = refuse(entry.code, entry.reason, entry.grant);
+    add_redirects(entry.heard, failure);
+    return failure;
   }
   if constexpr (std::is_void_v<T>) {
     ++next_;
@@ -450,7 +491,9 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     JsonReader in(entry.result);
     if (!read(in, answer) || !in.is_at_end()) return leave("the journal's result is not one of it");
     ++next_;
-    return answer;
+    HostResult<T> success = std::move(answer);
+    add_redirects(entry.heard, success);
+    return success;
   }
 }
 
@@ -482,7 +525,7 @@ HostResult<std::vector<std::string>> BrokerGate::directories(const std::vector<s
 // --- each request ------------------------------------------------------------------------
 
 BrokerGate::Request BrokerGate::request_of(const HttpRequest& request) {
-  Request asked("http.request", {request.method, request.url, request.body});
+  Request asked(kHttpRequest, {request.method, request.url, request.body});
   for (const auto& [name, value] : request.headers) {
     asked.arguments.push_back(name);
     asked.arguments.push_back(value);
@@ -491,11 +534,16 @@ BrokerGate::Request BrokerGate::request_of(const HttpRequest& request) {
 }
 
 HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
+  hops_.clear();
   return pass<HttpResponse>(request_of(request), [&] {
-    if (flows_ == nullptr) return world_->http(request);
     HttpRequest here = request;
-    here.hear = [this](const HttpHop& hop) { return flows_->hear(hop); };
-    return world_->http(here);
+    here.hear = [this](const HttpHop& hop) {
+      add_hop(hops_, hop);
+      return flows_ == nullptr || flows_->hear(hop);
+    };
+    auto answer = world_->http(here);
+    add_redirects(hops_, answer);
+    return answer;
   });
 }
 
@@ -514,10 +562,18 @@ std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const Http
       paid.push_back(request);
     }
   }
+  std::vector<std::vector<HttpHop>> hops(paid.size());
+  for (size_t i = 0; i < paid.size(); ++i)
+    paid[i].hear = [&of = hops[i]](const HttpHop& hop) { return add_hop(of, hop), true; };
   std::vector<HostResult<HttpResponse>> came = world_->http_many(paid);
   size_t next = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
-    if (answers[i]) answers[i] = std::move(came[next++]);
+    hops_.clear();
+    if (answers[i]) {
+      hops_ = std::move(hops[next]);
+      answers[i] = std::move(came[next++]);
+      add_redirects(hops_, answers[i]);
+    }
     const Request asked = request_of(requests[i]);
     auto hash = hash_of(asked);
     if (!hash) answers[i] = std::unexpected(hash.error());

@@ -164,6 +164,7 @@ class BrokerGate final : public Broker {
   const JournalSource* replay_;
   CallLedger* ledger_ = nullptr;
   FlowGuard* flows_ = nullptr;
+  std::vector<HttpHop> hops_;      // of the last http.request
   bool was_approved_ = false;      // of the replayed request
   bool had_fallen_short_ = false;  // of the replayed request
   size_t next_ = 0;

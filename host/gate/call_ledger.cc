@@ -9,6 +9,7 @@
 #include "host/calls/registry.h"
 #include "host/capabilities/all.h"
 #include "host/files/file_handles.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -190,7 +191,8 @@ std::string described(const CallRecord& line) {
 }  // namespace
 
 static HostError bounded_error(const HostError& error) {
-  return {error.code, bounded_reason(error.reason), bounded_reason(error.grant), error.acted};
+  return {error.code, bounded_reason(error.reason), bounded_reason(error.grant), error.acted,
+          error.is_unsent};
 }
 
 void CallLedger::begin() {
@@ -270,7 +272,10 @@ CallLedger::Entry CallLedger::entry_of(std::string_view function, std::span<cons
   size_t shown = 0;
   for (size_t i = 0; i < std::min<size_t>(arguments.size(), is_http ? 2 : 3); ++i) {
     if (i == 2 && shown >= kMaxSummaryBytes) break;
-    entry.arguments.emplace_back(arguments[i].substr(0, whole == i ? kMostPathBytes : kShownBytes));
+    const std::string shown_url =
+        is_http && i == 1 ? policy::without_credentials(arguments[i]) : std::string();
+    const std::string_view text = is_http && i == 1 ? std::string_view(shown_url) : arguments[i];
+    entry.arguments.emplace_back(text.substr(0, whole == i ? kMostPathBytes : kShownBytes));
     shown += entry.arguments.back().size();
   }
   if (is_http && arguments.size() > 3) {
@@ -285,7 +290,7 @@ CallLedger::Entry CallLedger::entry_of(std::string_view function, std::span<cons
   if (error != nullptr) entry.error = bounded_error(*error);
   // Which arguments the program itself supplied: not the method, if it has a function of its own, nor numbers.
   const size_t end = is_http ? 3 : function == "ai.complete" ? 2 : arguments.size();
-  for (size_t i = is_http ? 1 : 0; i < std::min(end, arguments.size()); ++i)
+  for (size_t i = is_http ? 1 : 0; i < std::min(end, arguments.size()) && function != kRedirect; ++i)
     entry.bytes_out += arguments[i].size();
   return entry;
 }

@@ -31,15 +31,20 @@ class Ledger : public testing::Test {
 
 TEST_F(Ledger, EveryCallThatAProgramCanMakeIsListed) {
   world.pages["http://h/"] = {.status = 200, .headers = {}, .body = "page", .final_url = "http://h/"};
+  world.pages["http://r/"] = {.status = 200, .headers = {}, .body = "there", .final_url = "http://h/"};
+  world.redirects["http://r/"] = {"http://h/b?token=secret", "http://h/"};
   world.embeddings["x"] = {1};
   world.embeddings["y"] = {1};
   const std::string far(5'000, 'u');
   machine.call("http.get", {"http://h/"});
   machine.call("http.get", {"http://denied/" + far});
+  machine.call("http.get", {"http://r/"});
   machine.call("http.post", {"http://h/", "text/plain", "body"});
   machine.call("http.request", {"get", "http://h/", R"({"A":"b"})", ""});
   machine.call("http.request", {"GET", "http://h/", "no headers", ""});
   machine.call("http.exchange", {"GET", "http://h/", "", ""});
+  machine.call("http.exchange", {"GET", "http://h/?key=secret", R"({"Authorization":"secret"})", ""});
+  machine.call("http.get", {"http://h/?token=" + far});
   machine.call("http.get_many",
                {R"(["http://h/","http://denied/",{"url":"http://h/","method":"post","body":"b"}])"});
   machine.call("fs.write", {"/data/a", "1"});
@@ -81,6 +86,30 @@ TEST_F(Ledger, EveryCallThatAProgramCanMakeIsListed) {
     const bool was_asked = !is_malformed && out.name != "time.now_ms";
     EXPECT_EQ(difference(fewer).has_value(), was_asked) << out.name << " " << out.arguments;
   }
+}
+
+TEST_F(Ledger, EachRequestThatARedirectMakesHasALine) {
+  world.pages["http://h/"] = {.status = 200, .headers = {}, .body = "there", .final_url = "http://h/c"};
+  world.redirects["http://h/"] = {"http://h/b?token=secret", "http://h/c"};
+  world.redirects["http://far/"] = {"http://h/d"};
+  world.failures["http://far/"] = {Errno::kTimedOut, "it took too long", {}};
+  machine.call("http.get", {"http://h/"});
+  machine.call("http.get", {"http://far/"});
+  machine.call("http.get_many", {R"(["http://h/","http://far/"])"});
+  std::string shown;
+  for (const CallRecord& record : machine.dispatcher.records())
+    shown += record.name + " " + record.arguments + " " + std::string(name_of(record.code)) + "\n";
+  EXPECT_EQ(shown,
+            "http.get http://h/ OK\n"
+            "http.redirect GET, http://h/b?token=*** OK\n"
+            "http.redirect GET, http://h/c OK\n"
+            "http.get http://far/ ETIMEDOUT\n"
+            "http.redirect GET, http://h/d OK\n"
+            "http.get_many GET, http://h/ OK\n"
+            "http.redirect GET, http://h/b?token=*** OK\n"
+            "http.redirect GET, http://h/c OK\n"
+            "http.get_many GET, http://far/ ETIMEDOUT\n"
+            "http.redirect GET, http://h/d OK\n");
 }
 
 TEST_F(Ledger, EverythingThatWasDoneIsListed) {

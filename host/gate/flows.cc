@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "policy/credentials.h"
 
 namespace membrane::host {
 namespace {
@@ -18,13 +19,17 @@ std::string cut(std::string_view text) {
   return utf8_repair(text.substr(0, size)) + (size < text.size() ? "…" : "");
 }
 
+std::string shown(std::string_view method, std::string_view url) {
+  return cut(std::string(method) + " " + policy::without_credentials(url));
+}
+
 bool leaves(std::string_view function) {
   return function == "http.request" || function == "ai.complete" || function == "ai.embed";
 }
 
 // Method and URL; nothing for a model, since its text is what leaves.
 std::string target_of(std::string_view function, std::span<const std::string_view> arguments) {
-  if (function == "http.request") return cut(std::string(arguments[0]) + " " + std::string(arguments[1]));
+  if (function == "http.request") return shown(arguments[0], arguments[1]);
   return leaves(function) || arguments.empty() ? "" : cut(arguments[0]);
 }
 
@@ -284,7 +289,7 @@ ReadMarks FlowGuard::marks_of_hop(const HttpHop& hop) const {
 
 bool FlowGuard::hear(const HttpHop& hop) {
   if (heard_.size() < kMaxHttpHops) heard_.push_back(hop);
-  add(marks_of_hop(hop), {call_, "http.request", cut(hop.method + " " + hop.url)});
+  add(marks_of_hop(hop), {call_, "http.request", shown(hop.method, hop.url)});
   return flows_->state().private_reads.first.empty();
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace membrane::host {
 
@@ -28,6 +29,8 @@ struct HostError {
   std::string grant;   // for kAccess: the flag or policy line that would allow it, e.g.
                        // "--allow 'http:GET:https://example.org/*'"; else empty
   bool acted = false;  // something had been sent or done already: it was not refused before anything happened
+  bool is_unsent = false;  // of a request over HTTP: nothing has left the machine, whatever the code
+  std::vector<std::string> redirects = {};  // as HttpResponse::redirects
 };
 
 template <typename T>

@@ -73,7 +73,8 @@ std::string hint_of_missing(const MissingPackage& missing, PackagesBy by) {
   std::vector<std::string_view> near;
   for (const std::string& name : missing.near)
     if (is_module(name) && near.size() < 3) near.push_back(name);
-  if (!near.empty() && distribution == missing.module) return "Did you mean " + policy::enumerate(near) + "?";
+  if (!near.empty() && !lang::is_known_module(missing.module))
+    return "Did you mean " + policy::enumerate(near) + "?";
   const auto package = policy::parse_package(policy::Registry::kPython, distribution);
   if (!package) return "";
   return missing.module + " is not built in: " + how_to_have({package->name}, by);

@@ -14,6 +14,12 @@ TEST(MissingPackageTest, APackageIsNamedAsItsRegistryNamesIt) {
   EXPECT_NE(hint_of_missing({"dotenv", {}, {}}, kFlag).find("--with python-dotenv"), std::string::npos);
 }
 
+TEST(MissingPackageTest, AKnownPackageIsNotTakenForAMisspeltName) {
+  EXPECT_EQ(hint_of_missing({"httpx", {"http"}, {}}, kFlag),
+            "httpx is not built in: run with --with httpx, or write python = [\"httpx\"] under [packages] of "
+            "the policy.");
+}
+
 // A model cannot pass flags.
 TEST(MissingPackageTest, WhereThereAreNoFlagsThePolicyIsNamed) {
   const std::string hint = hint_of_missing({"rich", {}, {}}, kPolicy);

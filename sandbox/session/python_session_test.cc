@@ -369,6 +369,11 @@ TEST_F(Python, MemoryReachesTheEndOfItsAddressesAndBeyondIsAnError) {
   EXPECT_EQ(beyond.errors[0].code, "MemoryError");
   EXPECT_NE(beyond.errors[0].hint.find("limit is 4 GiB"), std::string::npos) << beyond.errors[0].hint;
   EXPECT_EQ(exec("int(held[-1][-1]), caught").result, "(7, 20)");
+  for (const char* const code : {"bytearray(10 << 30)", "'a' * (10 << 30)", "np.ones((40000, 40000))"}) {
+    const Report too_large = exec(code);
+    ASSERT_EQ(too_large.errors.size(), 1u) << code;
+    EXPECT_TRUE(too_large.errors[0].hint.starts_with("Memory has 32-bit addresses here")) << code;
+  }
 }
 
 TEST_F(Python, AWarmImageMayHaveImportedAlready) {

@@ -139,7 +139,7 @@ Status Session::Impl::check(const Turn& turn) const {
                 "the turn.");
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
-                "Resume it (go_on(); in membrane repl :go), or work in a fork from before it.");
+                "Resume it (:go), or work in a fork from before it.");
   if (turn.only_checks && !template_->interpreter().checks())
     return fail(ErrorCode::kUnsupported,
                 template_->package().name + " cannot check a text without running it",

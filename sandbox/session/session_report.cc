@@ -96,6 +96,17 @@ std::string Session::Impl::memory_limit() const {
          ". Make it hold less" + or_raise_memory(limit) + ".";
 }
 
+namespace {
+
+// CPython and NumPy refuse a size that no pointer of 32 bits could reach before they ask for the memory.
+bool is_too_large_to_address(const ReportError& error) {
+  return (error.code == "OverflowError" && error.message.contains("index-sized integer")) ||
+         (error.code == "ValueError" && (error.message.contains("array is too big") ||
+                                         error.message.contains("Maximum allowed dimension exceeded")));
+}
+
+}  // namespace
+
 void Session::Impl::report_language_error(const Json& error, Report& report) {
   ReportError reported;
   if (error.is_object()) {
@@ -121,6 +132,8 @@ void Session::Impl::report_language_error(const Json& error, Report& report) {
     reported.message = "out of memory";
     if (reported.hint.empty()) reported.hint = memory_limit();
   }
+  if (is_too_large_to_address(reported))
+    reported.hint = "Memory has 32-bit addresses here: nothing can have 2 GiB or more. " + memory_limit();
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
   const std::string grant = denial != nullptr        ? denial->grant

@@ -505,7 +505,18 @@ globalThis.__membrane = ((globalThis) => {
   }
 
   // console.log's arguments as one text, with %s and the like.
-  const format = (...values) => formatWithOptions({}, ...values);
+  // Text and numbers, which most programs print, take a short way to the same text.
+  const format = (...values) => {
+    if (values.length > 1 && typeof values[0] === "string" && values[0].includes("%")) return formatWithOptions({}, ...values);
+    let text = "";
+    for (let i = 0; i < values.length; ++i) {
+      const value = values[i];
+      if (i !== 0) text += " ";
+      if (typeof value === "string" || (typeof value === "number" && value !== 0)) text += value;
+      else text += inspect(value);
+    }
+    return text;
+  };
   function formatWithOptions(options, ...values) {
     let text = "";
     let next = 0;

@@ -27,7 +27,8 @@
 
   const counts = new Map(), starts = new Map();
   let groupIndent = "";
-  const print = (fd, text) => write(fd, `${groupIndent}${text.replaceAll("\n", `\n${groupIndent}`)}\n`);
+  const print = (fd, text) =>
+    write(fd, groupIndent === "" ? `${text}\n` : `${groupIndent}${text.replaceAll("\n", `\n${groupIndent}`)}\n`);
   const elapsed = (label) => {
     const ms = performance.now() - starts.get(label);
     return ms >= 1000 ? `${(ms / 1000).toFixed(3)}s` : `${Number(ms.toFixed(3))}ms`;

@@ -48,7 +48,8 @@ test("values are shown as Node shows them", () => {
 
 test("formats are Node's", () => {
   const cases = [["%s %d %i %f %j %O %% %c.", "a", 1.5, "42.9", "1.5", { a: 1 }, { b: 2 }, "css", "rest", { c: 3 }], ["%s", { a: { b: 1 } }],
-                 ["%s", [1, [2]]], ["%s", null, undefined], ["%d", "x"], ["100%", 1], ["%%"], ["%s"], [{ a: 1 }, "b"], ["a", "b", 1]];
+                 ["%s", [1, [2]]], ["%s", null, undefined], ["%d", "x"], ["100%", 1], ["%%"], ["%s"], [{ a: 1 }, "b"], ["a", "b", 1],
+                 [], [""], ["", ""], [0, -0, NaN, 1e21, -1.5, "b", true, null, undefined, 1n, "%s", Symbol("x")], [1, "%d", 2], ["a\nb", [1]]];
   for (const values of cases) assert.equal(format(...values), util.format(...values));
 });
 

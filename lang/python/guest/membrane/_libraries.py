@@ -43,7 +43,7 @@ def _change_httpx(module):
                        "local_address": local_address}
             for name, is_asked in refused.items():
                 if is_asked:
-                    raise NotImplementedError(f"{name} is not there: the host makes the connection")
+                    raise NotImplementedError(f"{name} is not supported: the host makes the connection")
             self._answers = {}  # answers after redirects that the host has followed, by their URL
 
         def _respond(self, request, body):
@@ -96,7 +96,7 @@ def _change_urllib3(module):
 
     def connect(self):
         if getattr(self, "_tunnel_host", None) or getattr(self, "proxy", None):
-            raise NotImplementedError("a proxy is not there: the host makes the connection")
+            raise NotImplementedError("a proxy is not supported: the host makes the connection")
         self.sock = _wire.wire_to("http", self.host, self.port)
         self.is_verified = False
 

@@ -91,7 +91,7 @@ def install():
 
     def connect(self):
         if self._tunnel_host:
-            raise NotImplementedError("a proxy is not there: the host makes the connection")
+            raise NotImplementedError("a proxy is not supported: the host makes the connection")
         self.sock = wire_to("http", self.host, self.port)
 
     def connect_by_tls(self):

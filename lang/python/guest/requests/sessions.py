@@ -38,7 +38,7 @@ class Session:
                  "proxies": proxies or self.proxies, "hooks": hooks or self.hooks}
         for name, is_refused in _REFUSED.items():
             if is_refused(asked[name]):
-                raise NotImplementedError(f"{name}={asked[name]!r} is not there: the host makes the connection")
+                raise NotImplementedError(f"{name}={asked[name]!r} is not supported: the host makes the connection")
         merged = self.headers.copy()
         merged.update({str(k): v for k, v in (headers or {}).items()})
         prepared = Request(method, url, merged, files, data, _merge(self.params, params), auth or self.auth, json,
