@@ -94,7 +94,7 @@ class PythonInstaller final : public Installer {
     for (const policy::PackageName& name : names)
       if (const std::string_view instead = lang::instead_of_native(name.name);
           !instead.empty() && name.version.empty())
-        return fail(ErrorCode::kUnsupported, name.name + " is native code, which does not run here",
+        return fail(ErrorCode::kUnsupported, name.name + " needs native code, which does not run here",
                     "Use " + std::string(instead) + ".");
     return {};
   }
