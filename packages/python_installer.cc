@@ -137,10 +137,13 @@ class PythonInstaller final : public Installer {
   }
 
   static std::string say_older(const Json& package) {
-    const std::string name = text_at(package, "name"), lacks = text_at(package, "lacks");
-    return "programs get " + name + " " + text_at(package, "version") +
-           ", an older version: " + text_at(package, "newest") + " needs " +
-           (lacks.empty() ? "a package" : lacks) + ", of which there is no pure Python wheel";
+    const std::string lacks = text_at(package, "lacks"), newest = text_at(package, "newest");
+    const bool is_native = package.contains("lacks") && package["lacks"].is_null();
+    return "programs get " + text_at(package, "name") + " " + text_at(package, "version") +
+           ", an older version: " +
+           (is_native ? "of " + newest + " there"
+                      : newest + " needs " + (lacks.empty() ? "a package" : lacks) + ", of which there") +
+           " is no pure Python wheel";
   }
 
   const Options& options_;
