@@ -247,9 +247,9 @@ std::string policy_of(const Offer& offer) {
 std::string differences_of(const Offer& offer) {
   const bool has_python = std::ranges::any_of(
       offer.languages, [](const OfferedLanguage& language) { return language.name == "python"; });
-  return has_python
-             ? "\nIn Python, numpy integers have 32 bits by default: use dtype=np.int64 for large values."
-             : "";
+  if (!has_python) return "";
+  return "\nIn Python, int as a dtype of numpy and pandas, as in astype(int) and np.arange, has 32 bits and "
+         "overflows silently: write \"int64\" for large values.";
 }
 
 // What programs of a session share, by the kinds of languages that are offered.
