@@ -515,17 +515,17 @@ void add_agent(CLI::App& app, int& exit_code) {
       ->type_name("PLATFORM");
   command->add_option("--max-steps", options->max_steps, "How many programs may run (default: 20)")
       ->type_name("N")
-      ->check(CLI::Range(1, 10000));
+      ->check(CLI::Range(1, 10000).description(""));
   command
       ->add_option("--max-repairs", options->max_repairs,
                    "How many invalid programs in a row are tolerated (default: 5)")
       ->type_name("N")
-      ->check(CLI::Range(0, 1000));
+      ->check(CLI::Range(0, 1000).description(""));
   command
       ->add_option("--task-wall", options->task_wall_s,
                    "Seconds for a task as a whole (default: 600); --wall is for each program")
       ->type_name("S")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(CLI::Range(1, 1'000'000).description(""));
   command
       ->add_option(
           "--task-fuel", options->task_fuel,

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import subprocess
+import sysconfig
 import tarfile
 import tempfile
 import threading
@@ -229,8 +230,24 @@ class PythonPackages(PackagesTest):
         wheel(self.index, "quick-core", "3.1", {"quick.py": ""}, tag="cp315-cp315-manylinux_2_17_x86_64")
         done = self.membrane("run", "--with", "parcel", "-e", "import parcel; print(parcel.value)")
         self.assertEqual(done.stdout, "1\n")
-        self.assertIn("programs get parcel 1.0, an older version: 2.0 needs quick-core, of which there is no "
-                      "pure Python wheel", done.stderr)
+        self.assertIn("programs get parcel 1.0, an older version: 2.0 needs quick-core==3.1, of which there is "
+                      "no pure Python wheel", done.stderr)
+
+    def test_an_older_version_is_named_where_the_newest_one_is_native(self):
+        wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
+        wheel(self.index, "parcel", "2.0", {"parcel.py": "value = 2\n"}, 
+              tag="cp315-cp315-" + sysconfig.get_platform().replace("-", "_"))
+        done = self.membrane("run", "--with", "parcel", "-e", "import parcel; print(parcel.value)")
+        self.assertEqual(done.stdout, "1\n")
+        self.assertIn("programs get parcel 1.0, an older version: of 2.0 there is no pure Python wheel", done.stderr)
+
+    def test_a_version_before_the_first_is_not_taken_for_a_later_one(self):
+        wheel(self.index, "parcel", "0.1", {"parcel.py": "value = 1\n"})
+        wheel(self.index, "parcel", "1.2", {"parcel.py": "value = 2\n"}, needs=["stamp>=2"])
+        wheel(self.index, "stamp", "1.0", {"stamp.py": ""})
+        said = self.refused("--with", "parcel")
+        self.assertIn("parcel 1.2 needs stamp>=2, of which there is no pure Python wheel", said)
+        self.assertIn("Request parcel==0.1 if that one is enough.", said)
 
     def test_the_newest_version_needs_no_words(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})

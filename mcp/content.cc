@@ -5,7 +5,6 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
-#include "mcp/uri.h"
 
 namespace membrane::mcp {
 namespace {
@@ -109,7 +108,7 @@ ToolAnswer failed(const Error& error) {
   return answer;
 }
 
-ToolAnswer answer_of(const Ran& ran, const std::string& session, Revision revision) {
+ToolAnswer answer_of(const Ran& ran, const std::string& session) {
   ToolAnswer answer;
   std::string text = sandbox::render_observation(ran.report, kObservationBytes);
   answer.content.push_back(text_content(std::move(text) + "\nreport: " + ran.report_id));
@@ -117,12 +116,6 @@ ToolAnswer answer_of(const Ran& ran, const std::string& session, Revision revisi
   add_images(ran.report.value, answer.content, images, bytes);
   for (const sandbox::RichValue& value : ran.report.displays)
     add_images(value, answer.content, images, bytes);
-  if (revision >= Revision::k2025_06_18)
-    answer.content.push_back({{"type", "resource_link"},
-                              {"uri", uri_of({.place = Place::kReport, .id = ran.report_id})},
-                              {"name", ran.report_id},
-                              {"description", "The whole report: output, host calls, costs"},
-                              {"mimeType", "application/json"}});
   answer.structured = data_of(ran, session);
   answer.is_error = ran.report.outcome != sandbox::Outcome::kOk || ran.report.exit_code.value_or(0) != 0;
   return answer;

@@ -1,5 +1,4 @@
-// The answers of tools: content for a model to read, the same as data for a program, and links to what is
-// kept.
+// The answers of tools: content for a model to read, and the same as data for a program.
 //
 // For .cc files of this floor. Threads: values and pure functions.
 #pragma once
@@ -9,7 +8,6 @@
 
 #include "mcp/backend.h"
 #include "mcp/message.h"
-#include "mcp/revision.h"
 
 namespace membrane::mcp {
 
@@ -30,8 +28,9 @@ struct ToolAnswer {
 ToolAnswer said(std::string text, OrderedJson structured = {});
 // An error that a model can fix: cause and fix.
 ToolAnswer failed(const Error& error);
-// A run or a turn. It is an error when the program did not end well.
-ToolAnswer answer_of(const Ran& ran, const std::string& session, Revision revision);
+// A run or a turn. It is an error when the program did not end well. The text names the report; a
+// resource_link would not help: clients give its URI to the model's provider, which cannot read it.
+ToolAnswer answer_of(const Ran& ran, const std::string& session);
 // The JSON Schema of its data.
 OrderedJson schema_of_run();
 

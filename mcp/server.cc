@@ -244,7 +244,7 @@ Answer Server::Impl::call_tool(Request& request) const {
     caller.on_step = [&](std::string_view what) { notifier.step(what); };
     caller.on_stdout = caller.on_stderr = [&](std::string_view text) { notifier.output(text); };
   }
-  ToolAnswer answer = mcp::call_tool(*tool, std::move(arguments), *backend_, caller, request.terms.revision);
+  ToolAnswer answer = mcp::call_tool(*tool, std::move(arguments), *backend_, caller);
   log_run(notifier, tool->name, answer);
   OrderedJson result = {{"content", std::move(answer.content)}};
   if (!answer.structured.is_null() && request.terms.revision >= Revision::k2025_06_18)

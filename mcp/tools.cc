@@ -30,7 +30,7 @@ Program program_of(const Arguments& arguments) {
 
 ToolAnswer run_code(const ToolCall& call) {
   const auto ran = call.backend.run(call.caller, program_of(call.arguments));
-  return ran ? answer_of(*ran, "", call.revision) : failed(ran.error());
+  return ran ? answer_of(*ran, "") : failed(ran.error());
 }
 
 ToolAnswer create_session(const ToolCall& call) {
@@ -43,7 +43,7 @@ ToolAnswer create_session(const ToolCall& call) {
 ToolAnswer run_in_session(const ToolCall& call) {
   const std::string session = call.arguments.text("session");
   const auto ran = call.backend.exec(call.caller, session, program_of(call.arguments));
-  return ran ? answer_of(*ran, session, call.revision) : failed(ran.error());
+  return ran ? answer_of(*ran, session) : failed(ran.error());
 }
 
 ToolAnswer fork_session(const ToolCall& call) {
@@ -247,9 +247,9 @@ std::string policy_of(const Offer& offer) {
 std::string differences_of(const Offer& offer) {
   const bool has_python = std::ranges::any_of(
       offer.languages, [](const OfferedLanguage& language) { return language.name == "python"; });
-  return has_python
-             ? "\nIn Python, numpy integers have 32 bits by default: use dtype=np.int64 for large values."
-             : "";
+  if (!has_python) return "";
+  return "\nIn Python, int as a dtype of numpy and pandas, as in astype(int) and np.arange, has 32 bits and "
+         "overflows silently: write \"int64\" for large values.";
 }
 
 // What programs of a session share, by the kinds of languages that are offered.
@@ -488,11 +488,10 @@ OrderedJson description_of(const Tool& tool, Revision revision) {
   return data;
 }
 
-ToolAnswer call_tool(const Tool& tool, Json arguments, Backend& backend, const Caller& caller,
-                     Revision revision) {
+ToolAnswer call_tool(const Tool& tool, Json arguments, Backend& backend, const Caller& caller) {
   auto checked = Arguments::check(std::move(arguments), tool.parameters);
   if (!checked) return failed(checked.error());
-  return tool.call({backend, caller, *checked, revision});
+  return tool.call({backend, caller, *checked});
 }
 
 std::string instructions() {

@@ -18,7 +18,6 @@ struct ToolCall {
   Backend& backend;
   const Caller& caller;
   const Arguments& arguments;
-  Revision revision;
 };
 
 struct Tool {
@@ -38,8 +37,7 @@ const Tool* find_tool(const std::vector<Tool>& tools, std::string_view name);
 // The form of tools/list.
 OrderedJson description_of(const Tool& tool, Revision revision);
 // `arguments` must be an object. Invalid arguments give a failed answer.
-ToolAnswer call_tool(const Tool& tool, Json arguments, Backend& backend, const Caller& caller,
-                     Revision revision);
+ToolAnswer call_tool(const Tool& tool, Json arguments, Backend& backend, const Caller& caller);
 
 // For a client's system prompt: how the tools work together.
 std::string instructions();

@@ -94,7 +94,7 @@ class PythonInstaller final : public Installer {
     for (const policy::PackageName& name : names)
       if (const std::string_view instead = lang::instead_of_native(name.name);
           !instead.empty() && name.version.empty())
-        return fail(ErrorCode::kUnsupported, name.name + " is native code, which does not run here",
+        return fail(ErrorCode::kUnsupported, name.name + " needs native code, which does not run here",
                     "Use " + std::string(instead) + ".");
     return {};
   }
@@ -137,10 +137,13 @@ class PythonInstaller final : public Installer {
   }
 
   static std::string say_older(const Json& package) {
-    const std::string name = text_at(package, "name"), lacks = text_at(package, "lacks");
-    return "programs get " + name + " " + text_at(package, "version") +
-           ", an older version: " + text_at(package, "newest") + " needs " +
-           (lacks.empty() ? "a package" : lacks) + ", of which there is no pure Python wheel";
+    const std::string lacks = text_at(package, "lacks"), newest = text_at(package, "newest");
+    const bool is_native = package.contains("lacks") && package["lacks"].is_null();
+    return "programs get " + text_at(package, "name") + " " + text_at(package, "version") +
+           ", an older version: " +
+           (is_native ? "of " + newest + " there"
+                      : newest + " needs " + (lacks.empty() ? "a package" : lacks) + ", of which there") +
+           " is no pure Python wheel";
   }
 
   const Options& options_;

@@ -60,8 +60,7 @@ const Setting kSettings[] = {
     {"log.level", "--log-level", "LEVEL", &Config::log_level, 0, 0,
      "The log level on standard error: debug, info, warning, error or silent (default: info)"},
     {"sandboxes.packages", "--packages", "", &Config::packages, 0, 0,
-     "Let sandboxes be made with packages of PyPI and npm: this machine's pip and npm find them (default: "
-     "false)"},
+     "Let sandboxes be made with packages of PyPI and npm: this machine's pip and npm find them"},
     {"secrets.key", "--secrets-key", "FILE", &Config::secrets_key, 0, 0,
      "The key that seals secrets, 64 hexadecimal digits; else the variable MEMBRANE_SECRETS_KEY has it; else "
      "it is secrets.key of the state's directory, which the service makes"},
@@ -224,12 +223,12 @@ void add_flags(CLI::App& app, Config& config) {
     else if (const auto* const number = std::get_if<uint64_t Config::*>(&setting.member))
       option = app.add_option(flag, config.*(*number), help)
                    ->take_last()
-                   ->check(CLI::Range(setting.least, setting.most));
+                   ->check(CLI::Range(setting.least, setting.most).description(""));
     else if (const auto* const is_on = std::get_if<bool Config::*>(&setting.member))
       option = app.add_flag(flag, config.*(*is_on), help);
     else continue;
     if (setting.key == "log.level")
-      option->check(CLI::IsMember({"debug", "info", "warning", "error", "silent"}));
+      option->check(CLI::IsMember({"debug", "info", "warning", "error", "silent"}).description(""));
     if (!setting.unit.empty()) option->type_name(std::string(setting.unit));
   }
 }

@@ -93,10 +93,11 @@ void move_references(Json& schema) {
   }
 }
 
-// Report, and each of its named parts: client generators follow no reference into a schema.
-// schema.
+// Report, and each of its named parts: client generators follow no reference into a schema. It is open,
+// since ExecReport adds fields to it, and closes the whole.
 void add_report(Json report, nlohmann::ordered_json& schemas) {
   report.erase("$schema");
+  report.erase("additionalProperties");
   Json& outcome = report["properties"]["outcome"];
   report["$defs"]["outcome"] = std::exchange(outcome, Json::object({{"$ref", "#/$defs/outcome"}}));
   move_references(report);

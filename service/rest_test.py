@@ -349,6 +349,17 @@ class Requests(ServiceTest):
             self.assertIn(name, document["components"][kind])
         self.assertIn("timed_out", document["components"]["schemas"]["ReportOutcome"]["enum"])
 
+    def test_the_report_of_an_exec_is_described_with_all_of_its_fields(self):
+        schemas = self.service.request("GET", "/openapi.json").json["components"]["schemas"]
+        described = set()
+        for part in schemas["ExecReport"]["allOf"]:
+            part = schemas[part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+            self.assertNotIn("additionalProperties", part)  # each part alone would refuse the other's fields
+            described |= set(part["properties"])
+        self.assertLessEqual({"exec_id", "receipt", "outcome", "stdout", "error"}, described)
+        report = self.service.request("POST", f"/v1/sandboxes/{self.service.create('wat')}/exec", {"code": "(nop)"}).json
+        self.assertLessEqual(set(report), described)
+
     def test_health_and_description_need_no_token(self):
         self.assertEqual(self.service.request("GET", "/health", token=False).json["status"], "ok")
         document = self.service.request("GET", "/openapi.json", token=False).json

@@ -179,7 +179,9 @@ std::string section_of(const ActionLanguage& language, const PromptParts& parts)
   if (!language.modules.empty()) out += "Also there: " + joined(language.modules, " and ") + ".\n";
   const bool is_python = language.name == "python";
   if (is_python && std::ranges::find(language.modules, "numpy") != language.modules.end())
-    out += "numpy's default integer has 32 bits here: use dtype=np.int64 for large values.\n";
+    out +=
+        "int as a dtype of numpy and pandas, as in astype(int) and np.arange, has 32 bits here and overflows "
+        "silently: write \"int64\" for large values.\n";
   if (is_python && is_granted(parts, "http"))
     out +=
         "`requests` and `urllib.request` fetch what is granted, in threads at once; `http.get(url)`, the "

@@ -1,6 +1,7 @@
 #include "host/calls/link.h"
 
 #include "base/findings.h"
+#include "base/text.h"
 #include "host/calls/foreign_imports.h"
 
 namespace membrane::host {
@@ -68,7 +69,6 @@ std::string names_in(const Capability& capability) {
 // `origin` is what the whole module was made for, or "".
 Diagnostic unknown(const wasm::Module& module, const wasm::Import& import, std::string_view origin) {
   Diagnostic diagnostic{.code = DiagnosticCode::kUnknownImport};
-  diagnostic.found = import.module + "." + import.name;
   diagnostic.message = "nothing provides the import \"" + import.module + "\" \"" + import.name + "\"";
   if (const std::string_view purpose = made_for(module, import); !purpose.empty()) {
     diagnostic.hint = purpose;
@@ -78,6 +78,7 @@ Diagnostic unknown(const wasm::Module& module, const wasm::Import& import, std::
     diagnostic.message += " (a " + std::string(wasm::name_of(import.kind)) + "; only functions are provided)";
     diagnostic.hint = "define the " + std::string(wasm::name_of(import.kind)) + " in the module";
   } else if (const FunctionSpec* meant = nearest_function(import)) {
+    diagnostic.found = import.module + "." + import.name;
     diagnostic.expected = std::string(meant->module) + "." + std::string(meant->name);
     diagnostic.hint = "did you mean " + diagnostic.expected + "? " + import_of(*meant);
   } else if (const Capability* capability = find_capability(import.module)) {
@@ -105,6 +106,7 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
   Linkage linkage;
   std::vector<Diagnostic> diagnostics;
   std::string_view origin;
+  size_t alike = 0;  // more imports of what the module was made for: the first one stands for all
   for (const wasm::Import& import : module.imports) {
     if (diagnostics.size() == kMaxFindings) break;
     if (is_fail_function(module, import) || (is_own && is_own(import))) {
@@ -115,7 +117,11 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
         import.kind == wasm::ExternKind::kFunc ? find_function(import.module, import.name) : nullptr;
     if (function == nullptr) {
       if (diagnostics.empty()) origin = made_for(module);
-      diagnostics.push_back(unknown(module, import, origin));
+      Diagnostic diagnostic = unknown(module, import, origin);
+      const bool is_alike = !origin.empty() && !diagnostics.empty() && diagnostic.hint == origin &&
+                            diagnostics.front().hint == origin;
+      if (is_alike) ++alike;
+      else diagnostics.push_back(std::move(diagnostic));
       continue;
     }
     linkage.push_back(function);
@@ -129,8 +135,9 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
       diagnostics.push_back(std::move(diagnostic));
     }
   }
-  if (!diagnostics.empty()) return std::unexpected(bounded(std::move(diagnostics)));
-  return linkage;
+  if (diagnostics.empty()) return linkage;
+  if (alike != 0) diagnostics.front().message += ", or " + count_of(alike, "other import");
+  return std::unexpected(bounded(std::move(diagnostics)));
 }
 
 }  // namespace membrane::host

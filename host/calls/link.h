@@ -16,7 +16,8 @@ namespace membrane::host {
 
 // The host function of each imported function, in the order of the function index space. Otherwise one diagnostic
 // per import that cannot be resolved: unknown-import, with what was probably meant, or import-type-mismatch, with
-// the correct line. Diagnostic::function is empty and its place unknown: a Module has no place for an import.
+// the correct line. What a module for another environment imports of it (foreign_imports.h) has one together.
+// Diagnostic::function is empty and its place unknown: a Module has no place for an import.
 //
 // ("membrane" "fail") of type (i32 i32 i32) -> () links to null: it is not a capability, but ends the run for a
 // checked call of the preprocessor, and the sandbox provides it (lang/wat/host_table.h).

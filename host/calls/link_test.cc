@@ -71,6 +71,19 @@ TEST(Link, AWrongSignatureIsReportedWithTheRightOne) {
   EXPECT_EQ(linkage.error()[0].expected, "(func (param i32) (result i32 i32))");
 }
 
+TEST(Link, AModuleThatWasMadeForSomethingElseIsExplainedOnce) {
+  wasm::Module module = module_with("gojs", "runtime.wasmExit", {});
+  for (const char* const name : {"runtime.wasmWrite", "runtime.nanotime1"})
+    module.imports.push_back({"gojs", name, wasm::ExternKind::kFunc, 0});
+  const auto linkage = link_imports(module);
+  ASSERT_FALSE(linkage);
+  ASSERT_EQ(linkage.error().size(), 1u);
+  EXPECT_EQ(linkage.error()[0].message,
+            "nothing provides the import \"gojs\" \"runtime.wasmExit\", or 2 other imports");
+  EXPECT_EQ(linkage.error()[0].found, "");
+  EXPECT_NE(linkage.error()[0].hint.find("GOOS=wasip1"), std::string::npos);
+}
+
 TEST(Link, OnlyFunctionsAreProvided) {
   wasm::Module module;
   module.imports.push_back({"env", "memory", wasm::ExternKind::kMemory, 0});

@@ -8,7 +8,8 @@ DIRECTORY has request.json; this program adds result.json and the directory tree
      "own": {"requests": "2.32.0"}}                           names to resolve
     {"locked": [{"name":…, "version":…, "sha256":…}], …}      the files of a lock
     {"packages": [{"name":…, "version":…, "file":…, "sha256":…}], "built_in": [{"name":…, "version":…}],
-     "older": [{"name":…, "version":…, "newest":…, "lacks": "pydantic-core"}]}
+     "older": [{"name":…, "version":…, "newest":…, "lacks": "pydantic-core==2.1"}]}      lacks: "" if pip names none,
+                                                             null if the newest version itself has no pure Python wheel
     {"error": {"code": "invalid_input", "message":…, "hint":…}}    code: of base/result.h
 
 pip may use only pure Python wheels. Packages built into the guest's Python are given to it as empty wheels of their
@@ -211,23 +212,46 @@ def newest_of(names, request, folder):
     return {normal(match[1]): match[2] for match in matches if match}
 
 
+def newest_of_all(name, python):
+    """The newest version, pure Python or not; None when this pip cannot tell."""
+    code, said = run_pip(["index", "versions", "--no-input", "--disable-pip-version-check", "--python-version", python, "--", name])
+    match = re.search(r"^\S+ \((\S+)\)$", said, re.MULTILINE) if code == 0 else None
+    return match and match[1]
+
+
+def is_newer(version, other):
+    from pip._vendor.packaging.version import Version
+    return Version(version) > Version(other)
+
+
+def refuse_too_old(name, version, newest, lacks):
+    """A version before 1.0 is another package than one after it: a program for the newest one does not run with it."""
+    if is_newer("1.0", version) and not is_newer("1.0", newest):
+        raise Refused(f"{name} {newest} needs {lacks or 'a package'}, of which there is no pure Python wheel; the newest "
+                      f"version without it is {version}", f"Request {name}=={version} if that one is enough.", "unsupported")
+
+
 def find_older(request, folder, packages):
-    """Packages of which pip chose an older version, because the newest one has a dependency that is not pure Python."""
+    """Packages of which pip chose an older version, because the newest one, or a dependency of it, is not pure Python."""
     taken = {package["name"]: package["version"] for package in packages}
     free = [each["name"] for each in request["asked"] if not each.get("version") and normal(each["name"]) in taken]
     older = []
     for name, newest in (newest_of(free, request, folder) if free else {}).items():
         if taken.get(name, newest) == newest:
+            last = newest_of_all(name, request["python"])
+            if last and is_newer(last, newest):
+                older.append({"name": name, "version": newest, "newest": last, "lacks": None})
             continue
         _, said = download([*resolving(folder), "--", f"{name}=={newest}"], request["python"],
                            os.path.join(folder, f"tried-{name}"))
+        refuse_too_old(name, taken[name], newest, lacking(said))
         older.append({"name": name, "version": taken[name], "newest": newest, "lacks": lacking(said)})
     return older
 
 
 def lacking(said):
-    """The package that pip did not find; "" if its output names none."""
-    found = re.findall(r"(?:No matching distribution found for| depends on) ([A-Za-z0-9._-]+)", said)
+    """The requirement that pip did not find; "" if its output names none."""
+    found = re.findall(r"(?:No matching distribution found for| depends on) ([A-Za-z0-9._-]+(?:[<>=!~]=?[^\s;]+)?)", said)
     return found[-1] if found else ""
 
 

@@ -47,7 +47,7 @@ std::string how_to_have(const std::vector<std::string>& names, PackagesBy by) {
 std::string instead_of(const std::string& module, std::string_view distribution) {
   const std::string_view instead = lang::instead_of_native(distribution);
   if (instead.empty()) return "";
-  return module + " is native code, which does not run here: use " + std::string(instead) + ".";
+  return module + " needs native code, which does not run here: use " + std::string(instead) + ".";
 }
 
 std::string hint_of_installing(const MissingPackage& missing, PackagesBy by) {

@@ -1,6 +1,6 @@
 """Packages that are changed when they are first imported: those that would open connections of their own ask the capability,
-one that works in processes has a lock for this one, one that duplicates descriptors does without, and one that shows
-values does so here. For two there is a part that programs ask for, where the package is not."""
+one that works in processes has a lock for this one, one that duplicates descriptors does without, one that is built
+without some of its formats says what to use, and one that shows values does so here. For two there is a part that programs ask for, where the package is not."""
 
 import functools
 import os
@@ -136,6 +136,53 @@ def _change_pytest(module):
     module.Config.parse = parse_with_ours
 
 
+# --- Pillow ---------------------------------------------------------------------------------------------------------
+
+_FORMATS = {"jpeg": "JPEG", "jpeg2k": "JPEG 2000", "libtiff": "compressed TIFF", "webp": "WebP", "avif": "AVIF"}  # not built in
+_SAVE_AS = "Save as PNG, GIF, BMP or TIFF without compression"
+
+
+def _change_pillow(module):
+    """PIL.Image: what reads or writes a format that is not built in."""
+    for kind, use in (("decoder", "Convert the image to PNG before the program reads it"), ("encoder", _SAVE_AS)):
+        name = f"_get{kind}"
+        setattr(module, name, _explaining(getattr(module, name), use))
+
+
+def _explaining(get, use):
+    @functools.wraps(get)
+    def get_or_explain(mode, name, *more):
+        try:
+            return get(mode, name, *more)
+        except OSError as error:
+            if name not in _FORMATS:
+                raise
+            raise OSError(f"{error}: Pillow has no {_FORMATS[name]} here. {use}") from None
+
+    return get_or_explain
+
+
+def _refuse_saving(module):
+    """The plugins of WebP and AVIF: without their libraries they leave the extension unknown."""
+    if module.SUPPORTED:
+        return
+    name = module.__name__.removeprefix("PIL.").removesuffix("ImagePlugin").lower()
+
+    def refuse(*_):
+        raise OSError(f"encoder {name} not available: Pillow has no {_FORMATS[name]} here. {_SAVE_AS}")
+
+    module.Image.register_save(name.upper(), refuse)
+    module.Image.register_save_all(name.upper(), refuse)
+    module.Image.register_extension(name.upper(), f".{name}")
+
+
+def _change_fonts(module):
+    """PIL.ImageFont: fonts of files need FreeType, which is not built in."""
+    if hasattr(module.core, "ex"):
+        module.core.ex = ImportError("Pillow has no FreeType here. Use ImageFont.load_default() without a size, or matplotlib, "
+                                     "whose text has any font and size")
+
+
 # --- IPython --------------------------------------------------------------------------------------------------------
 
 
@@ -145,4 +192,6 @@ def _change_ipython(module):
     module.display = display
 
 
-_CHANGES = {"IPython.core.display_functions": _change_ipython, "_pytest.config": _change_pytest, "tqdm.std": _change_tqdm, "httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}
+_CHANGES = {"IPython.core.display_functions": _change_ipython, "PIL.AvifImagePlugin": _refuse_saving, "PIL.Image": _change_pillow,
+            "PIL.ImageFont": _change_fonts, "PIL.WebPImagePlugin": _refuse_saving, "_pytest.config": _change_pytest,
+            "httpx._transports.default": _change_httpx, "tqdm.std": _change_tqdm, "urllib3.connection": _change_urllib3}

@@ -323,5 +323,61 @@ class Pytest(unittest.TestCase):
                          (["--capture=sys", "-p", "no:faulthandler", "-q", "-s"], False))
 
 
+PILLOW = {
+    "__init__.py": "",
+    "Image.py": """
+saves, extensions = {}, {}
+def _getencoder(mode, name, args, extra=()):
+    if name == "zip":
+        return "zip"
+    raise OSError(f"encoder {name} not available")
+def _getdecoder(mode, name, args, extra=()):
+    raise OSError(f"decoder {name} not available")
+def register_save(name, save):
+    saves[name] = save
+register_save_all = register_save
+def register_extension(name, extension):
+    extensions[extension] = name
+""",
+    "ImageFont.py": "class Deferred:\n    ex = ImportError('x')\ncore = Deferred()\n",
+    "WebPImagePlugin.py": "from . import Image\nSUPPORTED = False\n",
+    "AvifImagePlugin.py": "from . import Image\nSUPPORTED = True\n"}
+
+
+class Pillow(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        (Path(folder.name) / "PIL").mkdir()
+        for name, text in PILLOW.items():
+            (Path(folder.name) / "PIL" / name).write_text(text)
+        sys.path.insert(0, folder.name)
+        self.addCleanup(sys.path.remove, folder.name)
+        forget("PIL")
+        self.addCleanup(forget, "PIL")
+        _libraries.install()
+        self.addCleanup(sys.meta_path.remove, _imports._Finder)
+        self.image = importlib.import_module("PIL.Image")
+
+    def test_a_format_that_is_not_built_in_says_what_to_use(self):
+        self.assertEqual(self.image._getencoder("RGB", "zip", ()), "zip")
+        with self.assertRaisesRegex(OSError, "encoder jpeg not available: Pillow has no JPEG here. Save as PNG"):
+            self.image._getencoder("RGB", "jpeg", (), ())
+        with self.assertRaisesRegex(OSError, "decoder jpeg not available: Pillow has no JPEG here. Convert the image to PNG"):
+            self.image._getdecoder("RGB", "jpeg", ())
+        with self.assertRaisesRegex(OSError, "encoder other not available$"):
+            self.image._getencoder("RGB", "other", ())
+
+    def test_the_extension_of_a_format_that_is_not_built_in_is_known(self):
+        for plugin in ("WebPImagePlugin", "AvifImagePlugin"):
+            importlib.import_module(f"PIL.{plugin}")
+        self.assertEqual(self.image.extensions, {".webp": "WEBP"})
+        with self.assertRaisesRegex(OSError, "encoder webp not available: Pillow has no WebP here. Save as PNG"):
+            self.image.saves["WEBP"](None, None, "a.webp")
+
+    def test_fonts_say_what_to_use(self):
+        self.assertIn("load_default() without a size", str(importlib.import_module("PIL.ImageFont").core.ex))
+
+
 if __name__ == "__main__":
     unittest.main()
