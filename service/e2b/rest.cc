@@ -383,10 +383,15 @@ void snapshot(const Service& service, const SharedCall& call, const std::string&
   Fields fields(*body);
   const auto name = fields.optional_text("name");
   if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
-  service.sandboxes.snapshot(call->caller.tenant, id, [service, call, name](Answer<SnapshotInfo> info) {
-    if (info && name) info = service.sandboxes.snapshots().promote(call->caller.tenant, info->id, *name);
-    if (info) call->answer(201, to_json(*info));
-    else call->refuse(info.error());
+  Snapshots& snapshots = service.sandboxes.snapshots();
+  if (name)
+    if (const auto checked = snapshots.check_name(*name); !checked) return call->refuse(checked.error());
+  service.sandboxes.snapshot(call->caller.tenant, id, [&snapshots, call, name](Answer<SnapshotInfo> info) {
+    const std::string made = info ? info->id : "";
+    if (info && name) info = snapshots.promote(call->caller.tenant, made, *name);
+    if (info) return call->answer(201, to_json(*info));
+    if (!made.empty()) static_cast<void>(snapshots.remove(call->caller.tenant, made));  // its id is unknown
+    call->refuse(info.error());
   });
 }
 
