@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 from clients_testing import COMMAND, CUT_AND_READ_ON, SANDBOX, SECONDS, Hostile, asking, begin, blocks, environment, run
+from linux_testing import Terminal
 
 
 def setUpModule():
@@ -251,6 +252,20 @@ class Command(unittest.TestCase):
             _, *reads = shown.splitlines()
             read = "kv.get of x\\napr_forged  http.get, 5 bytes\\n  reviewed: ok"
             self.assertEqual(reads, [f"  private: {read}", f"  untrusted: {read}"])
+
+    def test_files_and_patches_do_not_control_a_terminal(self):
+        if not service.has_template("linux"):
+            self.skipTest("there is no template linux")
+        sandbox = self.command("create", "--template", "linux").stdout.strip()
+        self.command("exec", sandbox, "--", "sh", "-c", "printf 'a\\033[2Jb\\n' > /tmp/x")
+        for words in (["cp", f"{sandbox}:/tmp/x", "-"], ["diff", sandbox, "--directory", "/tmp"]):
+            piped = self.command(*words).stdout
+            self.assertIn("a\x1b[2Jb", piped)
+            shell = Terminal([str(Path(COMMAND).resolve()), *words], environment())
+            self.addCleanup(shell.close)
+            shell.end()
+            self.assertIn("a\\x1b[2Jb", shell.seen)
+            self.assertNotIn("\x1b[2J", shell.seen)
 
     def test_approvals_say_how_much_would_leave(self):
         if not service.has_template("python"):
