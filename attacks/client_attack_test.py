@@ -540,6 +540,21 @@ def claiming(size):
     return info.tobuf(tarfile.GNU_FORMAT)
 
 
+def long_names(count, of=entry("y"), kind=tarfile.GNUTYPE_LONGNAME):
+    """A million bytes of name, or target, for each of so many entries; with of=None, all of them for one."""
+    name = entry("././@LongLink", size=1_000_001, type=kind).tobuf(tarfile.GNU_FORMAT)
+    file = of.tobuf(tarfile.GNU_FORMAT) if of else b""
+    names = (name + (b"%06d" % i + b"n" * 999_994).ljust(1_000_448, b"\0") + file for i in range(count))
+    return b"".join(names) + entry("y").tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+
+
+def many_holes(count):
+    """A sparse file whose map has so many entries, all of them empty."""
+    return tar(entry("y", (b"%d\n" % count + b"0\n0\n" * count).ljust(-(-(4 * count + 16) // 512) * 512, b"\0"),
+                     pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "0",
+                                  "GNU.sparse.name": "y"}))
+
+
 class Archives(Client):
     """Unpacked into a JavaScript sandbox."""
 
@@ -585,6 +600,12 @@ add_tries(Archives, [
     ("a_head_of_a_gigabyte", "archive_reader",
      lambda: gzip.compress(tar(entry("x", b"y", pax_headers={"comment": "z" * 100 * MIB})), 1)),
     ("a_hundred_thousand_files", "archive_reader", lambda: gzip.compress(tar(*[entry(f"{i}") for i in range(100_001)]), 1)),
+    ("names_of_a_megabyte", "archive_reader", lambda: gzip.compress(long_names(500), 1)),
+    ("hundreds_of_names_for_one_file", "archive_reader", lambda: gzip.compress(long_names(500, None), 1)),
+    ("targets_of_a_megabyte", "archive_reader",
+     lambda: gzip.compress(long_names(500, entry("y", type=tarfile.SYMTYPE, linkname="n"), tarfile.GNUTYPE_LONGLINK), 1)),
+    ("millions_of_holes", "archive_reader", lambda: gzip.compress(many_holes(4_000_000), 1)),
+    ("gzip_in_gzip", "archive_reader", gzip.compress(gzip.compress(tar(entry("y", b"x"))))),
     ("a_zip_archive", "archive_reader", zipped("../escaped")),
     ("garbage", "archive_reader", bytes(range(256)) * 100),
     ("gzip_of_garbage", "archive_reader", gzip.compress(b"garbage" * 1000)),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/fetch_language.h"
 #include "lang/package_install.h"
@@ -128,9 +129,10 @@ std::string words_of(const Modules& modules) {
 }
 
 std::string lines_of(const lang::Package& package) {
-  std::string lines = package.name + "  " + (package.version.empty() ? "-" : package.version) + "  " +
-                      std::string(lang::name_of(package.driver)) + "  " + package.directory + "  " +
-                      sentence_of_image(package, {}) + "\n";
+  std::string lines = printable_line(package.name + "  " + (package.version.empty() ? "-" : package.version) +
+                                     "  " + std::string(lang::name_of(package.driver)) + "  " +
+                                     package.directory + "  " + sentence_of_image(package, {})) +
+                      "\n";
   for (const Modules& modules : package.warm)
     lines += "  with " + words_of(modules) + ": " + sentence_of_image(package, modules) + "\n";
   return lines;

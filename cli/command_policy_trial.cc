@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/receipt_options.h"
@@ -94,9 +95,11 @@ Json json_of(const Row& row) {
 // Columns as wide as their widest cell; the last one as it is.
 void print_table(const std::vector<Row>& rows) {
   std::vector<std::vector<std::string>> cells = {{"receipt", "made at", "language", "calls", "verdict"}};
-  for (const Row& row : rows)
+  for (const Row& row : rows) {
     cells.push_back({std::filesystem::path(row.file).filename().string(), row.made_at, row.language,
                      std::to_string(row.calls), verdict_of(row)});
+    std::ranges::transform(cells.back(), cells.back().begin(), printable_line);
+  }
   std::vector<size_t> widths(cells.front().size());
   for (const auto& line : cells)
     for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
@@ -84,7 +85,11 @@ Status check_for_service(const policy::Policy& policy) {
               "Copy files into the sandbox once it exists: membrane cp data.csv ID:/tmp/");
 }
 
-std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+std::string line_at(const Json& json, const char* name) { return printable_line(text_at(json, name)); }
+
+std::string table_text(const std::vector<std::vector<std::string>>& given) {
+  std::vector<std::vector<std::string>> rows = given;
+  for (auto& row : rows) std::ranges::transform(row, row.begin(), printable_line);
   std::vector<size_t> widths(rows.front().size());
   for (const auto& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -98,8 +103,8 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string request_line(const Json& approval) {
-  const std::string target = text_at(approval, "target");
-  return text_at(approval, "function") + (target.empty() ? "" : " " + target) + ", " +
+  const std::string target = line_at(approval, "target");
+  return line_at(approval, "function") + (target.empty() ? "" : " " + target) + ", " +
          count_of(number_at(approval, "bytes"), "byte");
 }
 
@@ -227,11 +232,11 @@ Result<int> show_approvals(const SandboxOptions& options) {
     return kExitOk;
   }
   for (const Json& each : list_at(answer, "approvals")) {
-    print(text_at(each, "id") + "  " + request_line(each) + "\n");
+    print(line_at(each, "id") + "  " + request_line(each) + "\n");
     for (const char* const kind : {"private_reads", "untrusted_reads"})
       for (const Json& read : list_at(each, kind))
-        print(std::string("  ") + (kind[0] == 'p' ? "private: " : "untrusted: ") + text_at(read, "function") +
-              (text_at(read, "target").empty() ? "" : " of " + text_at(read, "target")) + "\n");
+        print(std::string("  ") + (kind[0] == 'p' ? "private: " : "untrusted: ") + line_at(read, "function") +
+              (text_at(read, "target").empty() ? "" : " of " + line_at(read, "target")) + "\n");
   }
   return kExitOk;
 }

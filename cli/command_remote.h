@@ -46,7 +46,10 @@ Status check_for_service(const policy::Policy& policy);
 // Of Linux sandboxes: "linux", "linux:IMAGE".
 bool is_linux_template(std::string_view name);
 
-// Columns as wide as needed; the first row contains their headings, and no row is longer.
+// The text at `name` as it is shown in a line: what a program or a client has named makes no line of its own.
+std::string line_at(const Json& json, const char* name);
+// Columns as wide as needed; the first row contains their headings, and no row is longer. Each row is one line, whatever
+// is in it.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
 
 // A request that waits for approval: "http.request POST https://example.org/, 1234 bytes".

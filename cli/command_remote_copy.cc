@@ -146,7 +146,7 @@ Result<int> copy_from(Remote& remote, const CopyOptions& options, const Place& f
     return std::unexpected(bytes.error());
   }
   if (to.path == "-") {
-    print_styled(stdout, *bytes);
+    print(stdout, *bytes);
     return kExitOk;
   }
   if (keeps_name(to))

@@ -27,7 +27,7 @@ RemoteRequest request_of(const PatchOptions& options) {
 Result<int> diff(const PatchOptions& options) {
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   MEMBRANE_ASSIGN(const std::string patch, remote.send(request_of(options)));
-  print_styled(stdout, patch);
+  print(stdout, patch);
   return kExitOk;
 }
 

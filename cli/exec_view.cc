@@ -83,7 +83,7 @@ int ExecView::exit_code() const {
 }
 
 void ExecView::show_approval(const Json& approval) const {
-  const std::string id = text_at(approval, "id"), state = text_at(approval, "state");
+  const std::string id = line_at(approval, "id"), state = line_at(approval, "state");
   print(stderr, "approval " + id + " " + state + ": " + request_line(approval) + "\n");
   if (state == "waiting")
     print(stderr, "hint: membrane approve " + sandbox_ + " " + id + " approves it; --deny refuses it\n");

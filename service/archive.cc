@@ -7,11 +7,15 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <unordered_map>
 
 namespace membrane::service {
 namespace {
 
 constexpr uint32_t kModeBits = 07777;
+constexpr size_t kMostNameBytes = 4096;                             // of a path, and of a link's target
+constexpr uint64_t kMostHeaderBytes = 1u << 20;                     // of an entry, extensions included
+constexpr uint64_t kMostHeadersBytes = 8192 * kMostArchiveEntries;  // of them all, with what pads them
 
 struct FreeArchive {
   void operator()(struct archive* archive) const { archive_free(archive); }
@@ -22,7 +26,7 @@ struct FreeEntry {
 };
 
 ApiError no_archive(struct archive* archive) {
-  const char* const why = archive_error_string(archive);
+  const char* const why = archive == nullptr ? nullptr : archive_error_string(archive);
   return {ApiCode::kInvalidValue,
           std::string("the body is not a tar archive: ") + (why == nullptr ? "it is damaged" : why),
           "Send a tar archive, plain or compressed with gzip."};
@@ -32,12 +36,19 @@ ApiError too_large() {
   return {ApiCode::kTooLarge,
           "the archive has more than " + std::to_string(kMostArchiveBytes >> 20) + " MiB or " +
               std::to_string(kMostArchiveEntries) + " entries",
-          "Download it in parts, directory by directory."};
+          "Transfer it in parts, directory by directory."};
 }
 
 ApiError no_entry(const std::string& hint) {
   return {ApiCode::kInvalidValue, "the archive has an entry that is neither a file nor a directory inside it",
           hint};
+}
+
+ApiError too_long() {
+  return {
+      ApiCode::kTooLarge,
+      "the archive has a name or a link's target of more than " + std::to_string(kMostNameBytes) + " bytes",
+      "Shorten it."};
 }
 
 // A name without surrounding "./" and "/"; nothing for a name that leads elsewhere. "" is the archive's own
@@ -59,22 +70,63 @@ la_ssize_t append(struct archive*, void* to, const void* bytes, size_t size) {
   return static_cast<la_ssize_t>(size);
 }
 
-// The bytes of the entry that was read last.
-Answer<std::string> read_bytes(struct archive* archive, uint64_t most) {
-  std::string bytes;
-  while (true) {
-    const void* piece = nullptr;
-    size_t size = 0;
-    la_int64_t offset = 0;
-    const int got = archive_read_data_block(archive, &piece, &size, &offset);
-    if (got == ARCHIVE_EOF) return bytes;
-    if (got != ARCHIVE_OK) return std::unexpected(no_archive(archive));
-    if (offset < 0 || static_cast<uint64_t>(offset) > most || size > most - static_cast<uint64_t>(offset))
-      return std::unexpected(too_large());
-    bytes.resize(std::max<size_t>(bytes.size(), static_cast<size_t>(offset)));  // holes
-    bytes.append(static_cast<const char*>(piece), size);
+// The bytes of an archive, decompressed where gzip compressed them, and counted: libarchive by itself takes as many as
+// their headers ask for.
+class Decompressed {
+ public:
+  explicit Decompressed(std::string_view bytes) : source_(archive_read_new()) {
+    struct archive* const source = source_.get();
+    if (source == nullptr) return;
+    archive_read_support_format_raw(source);
+    if (bytes.starts_with("\x1f\x8b"))  // once, whatever is inside
+      archive_read_append_filter(source, ARCHIVE_FILTER_GZIP);
+    struct archive_entry* all = nullptr;
+    is_damaged_ = archive_read_open_memory(source, bytes.data(), bytes.size()) != ARCHIVE_OK ||
+                  archive_read_next_header(source, &all) != ARCHIVE_OK;
   }
-}
+
+  // What is read next: a header, or an entry's contents.
+  void expect_header() { most_ = std::min(left_, kMostHeaderBytes); }
+  void expect_contents() { most_ = left_; }
+  // Why reading them, by `archive`, has failed.
+  [[nodiscard]] ApiError error(struct archive* archive) const {
+    return is_too_large_ ? too_large() : no_archive(is_damaged_ ? source_.get() : archive);
+  }
+  // For archive_read_open(), with a Decompressed as `from`.
+  static la_ssize_t read(struct archive*, void* from, const void** bytes) {
+    return static_cast<Decompressed*>(from)->read(bytes);
+  }
+
+ private:
+  la_ssize_t read(const void** bytes) {
+    constexpr size_t kMostOfPiece = 64u << 10;
+    if (is_damaged_ || is_too_large_) return ARCHIVE_FATAL;
+    if (piece_.empty()) {
+      const void* next = nullptr;
+      size_t size = 0;
+      la_int64_t offset = 0;
+      const int got = archive_read_data_block(source_.get(), &next, &size, &offset);
+      if (got == ARCHIVE_EOF) return 0;
+      is_damaged_ = got != ARCHIVE_OK;
+      if (is_damaged_) return ARCHIVE_FATAL;
+      piece_ = {static_cast<const char*>(next), size};
+    }
+    const std::string_view given = piece_.substr(0, kMostOfPiece);
+    is_too_large_ = given.size() > most_;
+    if (is_too_large_) return ARCHIVE_FATAL;
+    piece_.remove_prefix(given.size());
+    most_ -= given.size();
+    left_ -= given.size();
+    *bytes = given.data();
+    return static_cast<la_ssize_t>(given.size());
+  }
+
+  const Archive source_;
+  bool is_damaged_ = true, is_too_large_ = false;
+  std::string_view piece_;  // of the source, not yet read
+  uint64_t left_ = kMostArchiveBytes + kMostHeadersBytes;
+  uint64_t most_ = left_;
+};
 
 }  // namespace
 
@@ -104,57 +156,116 @@ Answer<std::string> write_archive(const std::vector<ArchiveEntry>& entries) {
   return refuse(ApiCode::kInternal, "the archive could not be written");
 }
 
-Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes) {
-  if (bytes.find_first_not_of('\0') == std::string_view::npos)
-    return std::vector<ArchiveEntry>();  // its end, and nothing before
-  const Archive archive(archive_read_new());
-  if (archive == nullptr) return refuse(ApiCode::kInternal, "the archive could not be read");
-  archive_read_support_format_tar(archive.get());
-  archive_read_support_filter_gzip(archive.get());
-  if (archive_read_open_memory(archive.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
-    return std::unexpected(no_archive(archive.get()));
-  std::vector<ArchiveEntry> entries;
-  uint64_t left = kMostArchiveBytes;
-  while (true) {
-    struct archive_entry* entry = nullptr;
-    const int got = archive_read_next_header(archive.get(), &entry);
-    if (got == ARCHIVE_EOF) return entries;
-    if (got < ARCHIVE_WARN) return std::unexpected(no_archive(archive.get()));
+namespace {
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes), archive_(archive_read_new()) {}
+
+  Answer<std::vector<ArchiveEntry>> read() {
+    struct archive* const archive = archive_.get();
+    if (archive == nullptr) return refuse(ApiCode::kInternal, "the archive could not be read");
+    archive_read_support_format_tar(archive);
+    if (archive_read_open(archive, &bytes_, nullptr, &Decompressed::read, nullptr) != ARCHIVE_OK)
+      return std::unexpected(bytes_.error(archive));
+    while (true) {
+      struct archive_entry* entry = nullptr;
+      bytes_.expect_header();
+      const int got = archive_read_next_header(archive, &entry);
+      if (got == ARCHIVE_EOF) return std::move(entries_);
+      if (got < ARCHIVE_WARN) return std::unexpected(bytes_.error(archive));
+      bytes_.expect_contents();
+      if (auto added = add(entry); !added) return std::unexpected(added.error());
+      if (archive_read_data_skip(archive) < ARCHIVE_WARN) return std::unexpected(bytes_.error(archive));
+    }
+  }
+
+ private:
+  Answer<void> add(struct archive_entry* entry) {
     const char* raw = archive_entry_pathname_utf8(entry);  // null for bytes that are not UTF-8
     if (raw == nullptr) raw = archive_entry_pathname(entry);
-    const auto name = relative_name(raw == nullptr ? "/" : raw);
+    if (raw == nullptr) raw = "/";
+    if (std::string_view(raw).size() > kMostNameBytes) return std::unexpected(too_long());
+    const auto name = relative_name(raw);
     const auto type = archive_entry_filetype(entry);
-    const char* const other = archive_entry_hardlink(entry);
-    const bool is_known = other != nullptr || type == AE_IFREG || type == AE_IFDIR || type == AE_IFLNK;
+    const bool is_known =
+        archive_entry_hardlink(entry) != nullptr || type == AE_IFREG || type == AE_IFDIR || type == AE_IFLNK;
     if (!name || !is_known)
       return std::unexpected(
           no_entry("Names are relative and have no \"..\"; devices and pipes are not supported."));
-    if (entries.size() == kMostArchiveEntries) return std::unexpected(too_large());
+    if (entries_.size() == kMostArchiveEntries || name->size() > left_) return std::unexpected(too_large());
+    left_ -= name->size();
     ArchiveEntry made = {.name = *name,
-                         .is_directory = other == nullptr && type == AE_IFDIR,
+                         .is_directory = archive_entry_hardlink(entry) == nullptr && type == AE_IFDIR,
                          .bytes = {},
                          .modified_s = archive_entry_mtime(entry),
                          .mode = static_cast<uint32_t>(archive_entry_perm(entry)) & kModeBits};
-    if (other != nullptr) {
-      const auto first = std::ranges::find(entries, relative_name(other).value_or(""), &ArchiveEntry::name);
-      if (first == entries.end() || first->is_directory)
+    if (auto filled = fill(made, entry); !filled) return filled;
+    if (made.bytes.size() > left_ || made.target.size() > left_ - made.bytes.size())
+      return std::unexpected(too_large());
+    left_ -= made.bytes.size() + made.target.size();
+    if (name->empty()) return {};
+    by_name_.try_emplace(*name, entries_.size());
+    entries_.push_back(std::move(made));
+    return {};
+  }
+
+  // Gives it its bytes, or its target.
+  Answer<void> fill(ArchiveEntry& made, struct archive_entry* entry) {
+    if (const char* const other = archive_entry_hardlink(entry)) {
+      const auto first = std::string_view(other).size() > kMostNameBytes
+                             ? by_name_.end()
+                             : by_name_.find(relative_name(other).value_or(""));
+      if (first == by_name_.end() || entries_[first->second].is_directory)
         return std::unexpected(no_entry("A hard link must follow its file."));
-      if (first->bytes.size() > left) return std::unexpected(too_large());
-      made.bytes = first->bytes;
-      made.target = first->target;
-    } else if (type == AE_IFLNK) {
+      const ArchiveEntry& file = entries_[first->second];
+      if (file.bytes.size() > left_) return std::unexpected(too_large());
+      made.bytes = file.bytes;
+      made.target = file.target;
+    } else if (archive_entry_filetype(entry) == AE_IFLNK) {
       const char* const target = archive_entry_symlink(entry);
       if (target == nullptr || *target == '\0')
         return std::unexpected(no_entry("A symbolic link needs a target."));
+      if (std::string_view(target).size() > kMostNameBytes) return std::unexpected(too_long());
       made.target = target;
     } else {
-      auto contents = read_bytes(archive.get(), left);
+      auto contents = read_bytes();
       if (!contents) return std::unexpected(contents.error());
       made.bytes = *std::move(contents);
     }
-    left -= made.bytes.size();
-    if (!name->empty()) entries.push_back(std::move(made));
+    return {};
   }
+
+  // The contents of the entry whose header was read last.
+  Answer<std::string> read_bytes() {
+    std::string bytes;
+    while (true) {
+      const void* piece = nullptr;
+      size_t size = 0;
+      la_int64_t offset = 0;
+      const int got = archive_read_data_block(archive_.get(), &piece, &size, &offset);
+      if (got == ARCHIVE_EOF) return bytes;
+      if (got != ARCHIVE_OK) return std::unexpected(bytes_.error(archive_.get()));
+      if (offset < 0 || static_cast<uint64_t>(offset) > left_ || size > left_ - static_cast<uint64_t>(offset))
+        return std::unexpected(too_large());
+      bytes.resize(std::max<size_t>(bytes.size(), static_cast<size_t>(offset)));  // holes
+      bytes.append(static_cast<const char*>(piece), size);
+    }
+  }
+
+  Decompressed bytes_;
+  const Archive archive_;
+  std::vector<ArchiveEntry> entries_;
+  std::unordered_map<std::string, size_t> by_name_;  // their places
+  uint64_t left_ = kMostArchiveBytes;                // of names, targets and contents
+};
+
+}  // namespace
+
+Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes) {
+  if (bytes.find_first_not_of('\0') == std::string_view::npos)
+    return std::vector<ArchiveEntry>();  // its end, and nothing before
+  return Reader(bytes).read();
 }
 
 Answer<std::string> pack_files(Guest& guest, const std::string& context, const std::string& directory) {

@@ -22,14 +22,14 @@ struct ArchiveEntry {
   uint32_t mode = 0;        // permissions; 0: the default ones
 };
 
-inline constexpr uint64_t kMostArchiveBytes = 64u << 20;  // of its contents
+inline constexpr uint64_t kMostArchiveBytes = 64u << 20;  // of its contents, names and links' targets
 inline constexpr size_t kMostArchiveEntries = 10'000;
 
 // Writes the pax format. Errors: kInternal.
 Answer<std::string> write_archive(const std::vector<ArchiveEntry>& entries);
 // Reads ustar, pax or GNU tar, also compressed with gzip. A hard link becomes another file with the same
 // bytes. Errors: kInvalidValue for anything but an archive, for devices and pipes, and for names that lead
-// out of the archive; kTooLarge.
+// out of the archive; kTooLarge, also for a name above 4,096 bytes and a header above 1 MiB.
 Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes);
 
 // Packs what is below a directory of a guest, with permissions and links if its kind has them. Errors: those

@@ -10,7 +10,8 @@ namespace membrane::service {
 namespace {
 
 // One ustar header, and the bytes.
-std::string ustar(const std::string& name, char type, const std::string& bytes) {
+std::string ustar(const std::string& name, char type, const std::string& bytes,
+                  const std::string& target = "") {
   std::string header(512, '\0');
   name.copy(header.data(), 100);
   std::array<char, 16> digits{};
@@ -18,6 +19,7 @@ std::string ustar(const std::string& name, char type, const std::string& bytes) 
   std::string("0000644").copy(header.data() + 100, 7);
   std::copy_n(digits.data(), 11, header.data() + 124);
   header[156] = type;
+  target.copy(header.data() + 157, 100);
   std::string("ustar").copy(header.data() + 257, 5);
   std::string("00").copy(header.data() + 263, 2);
   std::fill_n(header.data() + 148, 8, ' ');
@@ -64,14 +66,7 @@ TEST(Archive, LinksAndPermissionsAreReadAsTheyWereWritten) {
 }
 
 TEST(Archive, AFurtherNameOfAFileIsAnotherFile) {
-  std::string link = ustar("b", '1', "");
-  link.replace(157, 1, "a");
-  unsigned sum = 0;  // of the header, with blanks for itself
-  link.replace(148, 8, std::string(8, ' '));
-  for (size_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(link[i]);
-  std::array<char, 16> digits{};
-  std::snprintf(digits.data(), digits.size(), "%06o", sum);
-  std::copy_n(digits.data(), 7, link.data() + 148);
+  const std::string link = ustar("b", '1', "", "a");
   const auto entries = read_archive(ustar("a", '0', "x") + link + kEnd);
   ASSERT_TRUE(entries) << entries.error().message;
   EXPECT_EQ(entries->at(1).name, "b");
@@ -82,6 +77,47 @@ TEST(Archive, AFurtherNameOfAFileIsAnotherFile) {
 TEST(Archive, DevicesAndLinksToNothingAreRefused) {
   for (const char type : {'1', '2', '3', '4', '6'})
     EXPECT_EQ(read_archive(ustar("a", type, "") + kEnd).error().code, ApiCode::kInvalidValue) << type;
+}
+
+TEST(Archive, NamesAndTargetsAreBounded) {
+  const std::string longest(4096, 'n');
+  const auto gnu = [](char type, const std::string& text) {
+    return ustar("././@LongLink", type, text + std::string(1, '\0'));
+  };
+  EXPECT_EQ(read_archive(gnu('L', longest) + ustar("x", '0', "") + kEnd)->front().name, longest);
+  const std::string link = ustar("x", '2', "", "n");
+  EXPECT_EQ(read_archive(gnu('K', longest) + link + kEnd)->front().target, longest);
+  for (const size_t size : {4097, 1'000'000}) {
+    const std::string longer(size, 'n');
+    const auto named = read_archive(gnu('L', longer) + ustar("x", '0', "") + kEnd);
+    ASSERT_FALSE(named) << size;
+    EXPECT_EQ(named.error().code, ApiCode::kTooLarge);
+    EXPECT_LT(named.error().message.size(), 200u);
+    const auto linked = read_archive(gnu('K', longer) + link + kEnd);
+    ASSERT_FALSE(linked) << size;
+    EXPECT_EQ(linked.error().code, ApiCode::kTooLarge);
+  }
+}
+
+TEST(Archive, NamesCountAsContents) {
+  const std::string big = ustar("big", '0', std::string(kMostArchiveBytes - 3, 'x'));
+  EXPECT_TRUE(read_archive(big + kEnd));
+  EXPECT_EQ(read_archive(big + ustar("y", '0', "") + kEnd).error().code, ApiCode::kTooLarge);
+}
+
+TEST(Archive, HeadersAreBoundedEachAndTogether) {
+  const std::string named = ustar("././@LongLink", 'L', std::string(4096, 'n'));
+  std::string of_one;
+  while (of_one.size() < (2u << 20)) of_one += named;
+  EXPECT_FALSE(read_archive(of_one + ustar("x", '0', "") + kEnd));
+  const std::string directories = [] {
+    std::string some;
+    for (int i = 0; i < 2048; ++i) some += ustar(".", '5', "");  // which becomes no entry
+    return some;
+  }();
+  std::string all;
+  while (all.size() < (160u << 20)) all += directories;
+  EXPECT_EQ(read_archive(all + kEnd).error().code, ApiCode::kTooLarge);
 }
 
 TEST(Archive, RefusesWhatIsNotAnArchive) {

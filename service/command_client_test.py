@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 from clients_testing import COMMAND, CUT_AND_READ_ON, SANDBOX, SECONDS, Hostile, asking, begin, blocks, environment, run
+from linux_testing import Terminal
 
 
 def setUpModule():
@@ -245,6 +246,46 @@ class Command(unittest.TestCase):
         for words, hint in ((["--scope", "exce"], "Did you mean exec?"),
                             (["--scope", "exec", "--quota", "sandbox=3"], "Did you mean sandboxes?")):
             self.assertIn(hint, self.command("tokens", "create", "x", *words, code=2).stderr)
+
+    def test_names_of_others_make_no_lines_of_their_own(self):
+        label = "x\nsbx_forged  python  idle\x1b[2J"
+        body = {"template": "wat", "labels": [label]}
+        sandbox = service.request("POST", "/v1/sandboxes", body).json["id"]
+        (row,) = [row for row in self.command("ps").stdout.splitlines() if "forged" in row]
+        self.assertTrue(row.startswith(sandbox) and row.endswith("x\\nsbx_forged  python  idle\\x1b[2J"), row)
+        service.request("POST", "/v1/tokens", {"name": "n\ntok_forged", "scopes": ["exec"]})
+        (row,) = [row for row in self.command("tokens").stdout.splitlines() if "forged" in row]
+        self.assertIn("n\\ntok_forged", row)
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        with asking() as (url, policy):
+            (folder / "forging.json").write_text(json.dumps({**policy, "kv": {"private": True, "untrusted": True}}))
+            sandbox = self.command("create", "--policy", "forging.json").stdout.strip()
+            code = ("from membrane import http, kv; k = 'x\\napr_forged  http.get, 5 bytes\\n  reviewed: ok'; "
+                    f"kv.set(k, 'v'); kv.get(k); http.request('POST', {url!r}, '', '1')")
+            with subprocess.Popen([str(Path(COMMAND).resolve()), "exec", sandbox, "-e", code], env=environment(), cwd=folder,
+                                  stderr=subprocess.PIPE, text=True) as process:
+                approval = process.stderr.readline().split()[1]
+                shown = self.command("approvals", sandbox).stdout
+                self.command("approve", sandbox, approval, "--deny")
+                process.communicate(timeout=SECONDS)
+            _, *reads = shown.splitlines()
+            read = "kv.get of x\\napr_forged  http.get, 5 bytes\\n  reviewed: ok"
+            self.assertEqual(reads, [f"  private: {read}", f"  untrusted: {read}"])
+
+    def test_files_and_patches_do_not_control_a_terminal(self):
+        if not service.has_template("linux"):
+            self.skipTest("there is no template linux")
+        sandbox = self.command("create", "--template", "linux").stdout.strip()
+        self.command("exec", sandbox, "--", "sh", "-c", "printf 'a\\033[2Jb\\n' > /tmp/x")
+        for words in (["cp", f"{sandbox}:/tmp/x", "-"], ["diff", sandbox, "--directory", "/tmp"]):
+            piped = self.command(*words).stdout
+            self.assertIn("a\x1b[2Jb", piped)
+            shell = Terminal([str(Path(COMMAND).resolve()), *words], environment())
+            self.addCleanup(shell.close)
+            shell.end()
+            self.assertIn("a\\x1b[2Jb", shell.seen)
+            self.assertNotIn("\x1b[2J", shell.seen)
 
     def test_approvals_say_how_much_would_leave(self):
         if not service.has_template("python"):

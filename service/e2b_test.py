@@ -164,6 +164,19 @@ class Hostile(ServiceTest):
                 with self.subTest(path=path, body=body[:40]):
                     self.assertLess(answer.status, 500, answer.body)
 
+    def test_a_snapshot_takes_the_place_of_no_template(self):
+        self.service.exec(self.sandbox, "import builtins; builtins.print = lambda *words: None")
+        path = f"/sandboxes/{self.sandbox}/snapshots"
+        for name, status in (("python", 409), ("js", 409), ("linux", 409), ("", 422), (" ", 422), ("\x1b[2Jevil", 422),
+                             ("../../x", 422), ("a" * 65, 422), ("a" * 900_000, 422)):
+            answer = self.service.request("POST", path, {"name": name})
+            self.assertEqual(answer.status, status, answer.body[:500])
+            self.assertLess(len(answer.body), 1000)
+        self.assertEqual(self.service.request("POST", path, {"name": "mine"}).status, 201)
+        self.assertEqual(self.service.request("POST", path, {"name": "mine"}).status, 409)
+        self.assertEqual(len(self.service.request("GET", "/v1/snapshots").json["snapshots"]), 1)  # nothing of the refused ones
+        self.assertEqual(self.service.exec(self.service.create("python"), "print(1 + 1)")["stdout"], "2\n")
+
     def test_invalid_streams_end_in_an_error(self):
         frame = struct.pack(">BI", 0, 2) + b"{}"
         bodies = [b"", b"\0", b"\0\0\0\0\5{}", frame * 2, b"\1" + frame[1:], b"\2" + frame[1:], frame,

@@ -192,7 +192,7 @@ class LinuxSandboxesTest : public ::testing::Test {
 
   std::unique_ptr<Guests> guests_ = linux_guests();
   std::unique_ptr<Images> images_ = images_in_memory();
-  Snapshots snapshots_{*images_};
+  Snapshots snapshots_{*images_, *guests_};
   Sandboxes sandboxes_{*guests_, *images_, snapshots_, {.threads = 1}};
 };
 

@@ -89,7 +89,7 @@ class McpInterfaceTest : public ::testing::Test {
 
   std::unique_ptr<Guests> guests_ = local_guests({});
   std::unique_ptr<Images> images_ = images_in_memory();
-  Snapshots snapshots_{*images_};
+  Snapshots snapshots_{*images_, *guests_};
   Sandboxes sandboxes_{*guests_, *images_, snapshots_, {.threads = 2}};
   Tokens tokens_;
   McpOptions options_;

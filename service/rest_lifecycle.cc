@@ -69,11 +69,13 @@ class Lifecycle {
 
   void delete_template(const SharedCall& call) const {
     const std::string& name = call->parameter("template");
-    for (const TemplateInfo& each : sandboxes_.guests().templates())
-      if (each.name == name)
-        return call->refuse({ApiCode::kConflict, "the template " + name + " is built in",
-                             "Only templates that snapshots were promoted to can be removed."});
-    answer_done(call, sandboxes_.remove_template(call->actor(), name));
+    const auto removed = sandboxes_.remove_template(call->actor(), name);
+    if (!removed && removed.error().code == ApiCode::kNotFound &&
+        std::ranges::any_of(sandboxes_.guests().templates(),
+                            [&](const TemplateInfo& each) { return each.name == name; }))
+      return call->refuse({ApiCode::kConflict, "the template " + name + " is built in",
+                           "Only templates that snapshots were promoted to can be removed."});
+    answer_done(call, removed);
   }
 
   void create(const SharedCall& call) const {
@@ -149,17 +151,6 @@ class Lifecycle {
   }
   void promote(const SharedCall& call) const {
     const std::string name = call->body["name"];
-    const auto is_of_name = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-    };
-    if (!std::ranges::all_of(name, is_of_name))
-      return call->refuse({ApiCode::kInvalidValue,
-                           "\"name\" has characters that a template's name cannot have",
-                           "Use lower-case letters, digits, and - _ . only."});
-    for (const TemplateInfo& each : sandboxes_.guests().templates())
-      if (lang::language_named(each.name) == lang::language_named(name))
-        return call->refuse(
-            {ApiCode::kConflict, "the template " + name + " is built in", "Choose another name."});
     answer_snapshot(call, 200, sandboxes_.promote_snapshot(call->actor(), call->parameter("snapshot"), name));
   }
 

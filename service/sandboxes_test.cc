@@ -61,7 +61,7 @@ class SandboxesTest : public ::testing::Test {
 
   std::unique_ptr<Guests> guests_ = local_guests({});
   std::unique_ptr<Images> images_ = images_in_memory();
-  Snapshots snapshots_{*images_};
+  Snapshots snapshots_{*images_, *guests_};
   SandboxesOptions options_{.threads = 2};
   std::atomic<int64_t> now_ms_ = 1'000'000;
   std::unique_ptr<Sandboxes> sandboxes_;

@@ -278,7 +278,7 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
            .packages_cache_directory = config.packages ? packages::default_cache_directory() : std::string(),
            .where = worker::Guests(zygote, config.ready_workers)}),
       std::move(computers.source), stored_images(), computers.why_none);
-  Snapshots snapshots(*kept.images, kept.state.get());
+  Snapshots snapshots(*kept.images, *guests, kept.state.get());
   MEMBRANE_ASSIGN(const auto receipts, Receipts::open(*kept.files, *kept.state, *kept.images));
   ledger->on_forgotten([&receipts](const std::string& sandbox) { receipts->forget(sandbox); });
   MEMBRANE_ASSIGN(const auto secrets, secrets_of(config, secrets_key, kept, log));

@@ -1,8 +1,10 @@
 #include "service/snapshots.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
+#include "lang/language_names.h"
 #include "service/kept_record.h"
 
 namespace membrane::service {
@@ -78,9 +80,14 @@ Result<std::vector<std::string>> Snapshots::load() {
                             .size_bytes = guest->size_bytes()};
     snapshots_.emplace(row.id, Snapshot{info, *std::move(guest)});
   }
-  for (const TemplateRow& row : templates)
-    if (const auto found = snapshots_.find(row.snapshot); found != snapshots_.end())
+  for (const TemplateRow& row : templates) {
+    if (const auto checked = check_name(row.name); !checked) {
+      problems.push_back("the snapshot " + row.snapshot + " has lost its name: " + checked.error().message);
+      MEMBRANE_TRY(state_->remove_template(row.tenant, row.name));
+    } else if (const auto found = snapshots_.find(row.snapshot); found != snapshots_.end()) {
       found->second.info.name = row.name;
+    }
+  }
   return problems;
 }
 
@@ -101,13 +108,40 @@ Answer<Snapshot> Snapshots::find(std::string_view tenant, std::string_view id) c
 }
 
 Answer<Snapshot> Snapshots::find_template(std::string_view tenant, std::string_view name) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [id, snapshot] : snapshots_)
-    if (snapshot.info.tenant == tenant && !name.empty() && snapshot.info.name == name) return snapshot;
-  return no_template(name);
+  const auto found = [&]() -> std::optional<Snapshot> {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, snapshot] : snapshots_)
+      if (snapshot.info.tenant == tenant && !name.empty() && snapshot.info.name == name) return snapshot;
+    return std::nullopt;
+  }();
+  if (!found || is_built_in(name)) return no_template(name);
+  return *found;
+}
+
+bool Snapshots::is_built_in(std::string_view name) const {
+  if (kind_of_template(name) == Kind::kLinux) return true;  // also where there is no image yet
+  const std::string language = lang::language_named(name);
+  const auto is_it = [&](const auto& each) { return lang::language_named(each.name) == language; };
+  return std::ranges::any_of(lang::known_languages(), is_it) ||
+         std::ranges::any_of(guests_.templates(), is_it);
+}
+
+Answer<void> Snapshots::check_name(std::string_view name) const {
+  constexpr size_t kMost = 64;  // as in openapi.json
+  const auto is_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  };
+  if (name.empty() || name.size() > kMost || !std::ranges::all_of(name, is_of_name))
+    return refuse(ApiCode::kInvalidValue, "\"name\" is not one that a template can have",
+                  "Use 1 to " + std::to_string(kMost) + " lower-case letters, digits, and - _ . only.");
+  if (is_built_in(name))
+    return refuse(ApiCode::kConflict, "the template " + std::string(name) + " is built in",
+                  "Choose another name.");
+  return {};
 }
 
 Answer<SnapshotInfo> Snapshots::promote(std::string_view tenant, std::string_view id, std::string_view name) {
+  if (const auto checked = check_name(name); !checked) return std::unexpected(checked.error());
   const std::lock_guard lock(mutex_);
   const auto found = snapshots_.find(id);
   if (found == snapshots_.end() || found->second.info.tenant != tenant) return no_snapshot(id);

@@ -32,12 +32,13 @@ struct Snapshot {
 
 class Snapshots {
  public:
-  // Both are borrowed. `state`: where they are stored beyond the service's end; null: nowhere.
-  explicit Snapshots(Images& images, State* state = nullptr, size_t most_of_tenant = 1'000)
-      : images_(images), state_(state), most_of_tenant_(most_of_tenant) {}
+  // All are borrowed. `guests`: whose templates are built in. `state`: where they are stored beyond the service's end;
+  // null: nowhere.
+  Snapshots(Images& images, const Guests& guests, State* state = nullptr, size_t most_of_tenant = 1'000)
+      : images_(images), guests_(guests), state_(state), most_of_tenant_(most_of_tenant) {}
 
   // Those of the service before; takes a reference to each image. Returns sentences about what is damaged, which stays and
-  // cannot be used. Errors: as State.
+  // cannot be used, and about names that check_name() refuses, which are removed. Errors: as State.
   Result<std::vector<std::string>> load();
 
   // Takes over the references of the guest, also when it is refused. Errors: kQuotaExceeded; those of the
@@ -47,9 +48,11 @@ class Snapshots {
   [[nodiscard]] std::vector<SnapshotInfo> list(std::string_view tenant) const;
   // By id. Errors: kNotFound.
   [[nodiscard]] Answer<Snapshot> find(std::string_view tenant, std::string_view id) const;
-  // By name. Errors: kNotFound.
+  // By name; a built-in template hides one of the same name. Errors: kNotFound.
   [[nodiscard]] Answer<Snapshot> find_template(std::string_view tenant, std::string_view name) const;
-  // Errors: kNotFound; kConflict for a name that another snapshot has.
+  // Whether a template may have this name. Errors: kInvalidValue; kConflict for one that is built in.
+  [[nodiscard]] Answer<void> check_name(std::string_view name) const;
+  // Errors: those of check_name(); kNotFound; kConflict for a name that another snapshot has.
   Answer<SnapshotInfo> promote(std::string_view tenant, std::string_view id, std::string_view name);
   // Takes back the name of the snapshot that has it; the snapshot stays. Errors: kNotFound.
   Answer<void> remove_template(std::string_view tenant, std::string_view name);
@@ -58,8 +61,10 @@ class Snapshots {
 
  private:
   Answer<void> write(const Snapshot& snapshot);
+  [[nodiscard]] bool is_built_in(std::string_view name) const;
 
   Images& images_;
+  const Guests& guests_;
   State* const state_;
   const size_t most_of_tenant_;
   mutable std::mutex mutex_;  // guards what follows

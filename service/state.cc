@@ -1,5 +1,9 @@
 #include "service/state.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <functional>
 #include <mutex>
 #include <type_traits>
@@ -103,6 +107,15 @@ struct Columns {
     return row.int_at(column);
   }
 };
+
+// Gives it to its user alone, as SQLite then does with its log. A file that exists is not opened: closing it would end
+// the locks of another State of this process.
+void make_private(const std::string& path) {
+  const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (made >= 0) ::close(made);
+  for (const char* const ending : {"", "-wal", "-journal"})
+    static_cast<void>(::chmod((path + ending).c_str(), S_IRUSR | S_IWUSR));
+}
 
 }  // namespace
 
@@ -210,6 +223,7 @@ std::unexpected<Error> State::Database::error(int code) const {
 }
 
 Status State::Database::open(const char* vfs) {
+  if (vfs == nullptr) make_private(path_);
   const int opened =
       connection_.open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, vfs);
   if (opened != SQLITE_OK) return error(opened);

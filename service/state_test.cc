@@ -1,6 +1,7 @@
 #include "service/state.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -49,6 +50,20 @@ class StateTest : public ::testing::Test {
 
   const std::string directory_;
 };
+
+TEST_F(StateTest, IsReadableByItsUserAlone) {
+  const mode_t before = umask(022);
+  for (int i = 0; i < 2; ++i) {
+    const auto state = open();
+    ASSERT_TRUE(state->put(sandbox("one"), Hold::kCrash));
+    for (const char* const ending : {"", "-wal"})
+      EXPECT_EQ(fs::status(file() + ending).permissions(), fs::perms::owner_read | fs::perms::owner_write)
+          << ending;
+    fs::permissions(file(), fs::perms(0644));  // as an earlier version made it
+    fs::permissions(file() + "-wal", fs::perms(0644));
+  }
+  umask(before);
+}
 
 TEST_F(StateTest, IsLoadedAgain) {
   {

@@ -381,10 +381,16 @@ void snapshot(const Service& service, const SharedCall& call, const std::string&
   Fields fields(*body);
   const auto name = fields.optional_text("name");
   if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
+  if (name)
+    if (const auto checked = service.sandboxes.snapshots().check_name(*name); !checked)
+      return call->refuse(checked.error());
   service.sandboxes.snapshot(call->actor(), id, [service, call, name](Answer<SnapshotInfo> info) {
-    if (info && name) info = service.sandboxes.promote_snapshot(call->actor(), info->id, *name);
-    if (info) call->answer(201, to_json(*info));
-    else call->refuse(info.error());
+    const std::string made = info ? info->id : "";
+    if (info && name) info = service.sandboxes.promote_snapshot(call->actor(), made, *name);
+    if (info) return call->answer(201, to_json(*info));
+    if (!made.empty())
+      static_cast<void>(service.sandboxes.remove_snapshot(call->actor(), made));  // its id is unknown
+    call->refuse(info.error());
   });
 }
 
