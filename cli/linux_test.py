@@ -335,6 +335,20 @@ class Limits(LinuxTest):
             self.assertIn(b"Ctrl-C stopped", process.communicate(timeout=ENDS_S)[1])
             self.assertEqual(process.returncode, -signal.SIGINT)
 
+    def test_waiting_for_a_writer_of_the_input_ends(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.assertEqual(self.outcome("cat", options=["--wall", "1s", "--input", str(pipe)]), "timed_out")
+
+    def test_input_comes_from_a_pipe_whose_writer_comes_late(self):
+        pipe = self.folder / "late"
+        os.mkfifo(pipe)
+        words = [MEMBRANE, "run", "--kind", "linux", "--image", "host", *self.platform(), "--input", pipe, "--", "sh", "-c", "echo begun; cat"]
+        with subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), b"begun\n")
+            pipe.write_text("late\n")
+            self.assertEqual(process.communicate(timeout=ENDS_S)[0], b"late\n")
+
     def test_a_printer_ends(self):
         self.assertEqual(self.outcome("yes", options=["--output", "1MB"]), "out_of_output")
 
