@@ -191,6 +191,18 @@ class Commands(LinuxTest):
         done = self.run_linux("sh", "-c", f"ls {HERE} /proc/1/root{HERE} 2>/dev/null; echo $$; id -u")
         self.assertEqual(done.stdout, b"1\n0\n")
 
+    def test_a_working_directory_too_deep_for_a_path_is_named_so(self):
+        program = r"""
+import ctypes, errno, os
+os.chdir("/tmp")
+for _ in range(25):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall(79, ctypes.create_string_buffer(65536), 65536), errno.errorcode[ctypes.get_errno()])
+"""
+        self.assertEqual(self.run_linux("python3", "-c", program).stdout, b"-1 ENAMETOOLONG\n")
+
 
 # Each clock, read by the vdso between two system calls that read it.
 CLOCKS = r"""
