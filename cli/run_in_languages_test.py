@@ -386,6 +386,22 @@ class PackagesOfJavaScript(WithLanguages):
         reported = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
         self.assertNotIn("is next to", reported)
 
+    def test_a_path_like_a_flag_of_the_report_ends_it_too(self):
+        folder = "--allow fs:read:HOST_DIRECTORY:"
+        (self.folder / folder).mkdir()
+        self.file(f"{folder}/b.mjs", "export const x = 1")
+        self.file(f"{folder}/a.mjs", "import './b.mjs'")
+        reported = self.membrane("run", f"./{folder}/a.mjs", code=2).stderr
+        self.assertIn("./b.mjs is next to the program, and not granted: --dir ./", reported)
+
+    def test_a_programs_own_text_stays_in_its_traceback(self):
+        (self.folder / "app").mkdir()
+        self.file("app/b.mjs", "export const x = 1")
+        program = self.file("app/p.mjs", "await import('./b.mjs').catch((e) => { e.own = '--allow fs:read:HOST_DIRECTORY:/own'; throw e; })")
+        reported = self.membrane("run", program, code=2).stderr
+        self.assertIn("./b.mjs is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+        self.assertIn("--allow fs:read:HOST_DIRECTORY:/own", reported)
+
     def test_a_limit_of_host_calls_is_named(self):
         grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]
         self.assertIn("EBUDGET", self.membrane("run", self.file("p.js", "require('twice')"), *grants, code=1).stderr)
