@@ -111,14 +111,15 @@ std::string hint_at_path_below(const std::filesystem::path& path, const std::fil
 
 }  // namespace
 
-void hint_at_file_here(const std::string& program_file, const policy::Policy& policy,
+void hint_at_file_here(const std::string& program_file, const policy::Policy& policy, HintsFor reader,
                        sandbox::Report& report) {
   namespace fs = std::filesystem;
   if (report.errors.empty()) return;
   sandbox::ReportError& error = report.errors.front();
   const fs::path path(sandbox::path_in(error.message));
   if (path.empty()) return;
-  if (!program_file.empty() && hint_at_module_beside(program_file, error)) return;
+  const bool is_person = reader == HintsFor::kPerson;
+  if (is_person && !program_file.empty() && hint_at_module_beside(program_file, error)) return;
   if (error.code != "FileNotFoundError" && !error.message.starts_with("ENOENT: ")) return;
   std::error_code failed;
   const std::string seen = seen_at(policy, path);
@@ -127,7 +128,7 @@ void hint_at_file_here(const std::string& program_file, const policy::Policy& po
     error.hint = path.string() + " is granted, and the program sees it as " + seen + ": open that.";
     return;
   }
-  if (path.is_absolute() || *path.lexically_normal().begin() == "..") return;
+  if (!is_person || path.is_absolute() || *path.lexically_normal().begin() == "..") return;
   error.hint = hint_at_path_below(path, program_file, policy, error.hint);
 }
 

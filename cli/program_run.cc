@@ -263,7 +263,8 @@ Result<sandbox::Report> ProgramRun::report() {
 }
 
 void ProgramRun::add_hints(sandbox::Report& report) const {
-  hint_at_file_here(options_.file, run_options_.policy, report);
+  hint_at_file_here(options_.file, run_options_.policy,
+                    options_.json ? HintsFor::kProgram : HintsFor::kPerson, report);
   hint_at_language(options_, source_.language, report);
   name_interrupt(report);
   hint_at_input(options_, report);

@@ -285,6 +285,21 @@ display(chart.bar({"a": 1}))
                 self.assertIn(done.returncode, (1, 2))
                 self.assertNotIn("is here", done.stderr)
 
+    def test_a_report_for_a_program_says_nothing_of_files_that_are_not_granted(self):
+        (self.folder / "data").mkdir()
+        self.file("data/granted.csv", "")
+        program = self.file("p.py", "import sys\nraise FileNotFoundError(\"x: '%s'\" % sys.argv[1])")
+        hints = {path: json.loads(self.membrane("run", program, "--allow", "fs:read:./data:/in", "--json", path, code=1).stdout)["error"]["hint"]
+                 for path in ("p.py", "no.py", "data/granted.csv")}
+        self.assertEqual(hints["p.py"], hints["no.py"])
+        self.assertNotIn("here", hints["p.py"])
+        self.assertIn("the program sees it as /in/granted.csv", hints["data/granted.csv"])
+        script = self.file("p.mjs", "import './q.mjs'")
+        before = self.membrane("run", script, "--json", code=2).stdout
+        self.file("q.mjs", "")
+        after = self.membrane("run", script, "--json", code=2).stdout
+        self.assertEqual(json.loads(before)["error"], json.loads(after)["error"])
+
     def test_a_module_beside_the_program_is_reported_with_the_grant_for_it(self):
         (self.folder / "app").mkdir()
         self.file("app/helper.py", "x = 42")
