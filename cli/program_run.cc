@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/file_hints.h"
 #include "cli/interrupt.h"
+#include "engine/freeze/snapshot_format.h"
 #include "lang/language_names.h"
 #include "lang/program_language.h"
 #include "policy/granted_files.h"
@@ -34,9 +35,12 @@ Result<sandbox::Program> program_of(const RunCommandOptions& options) {
     program.source = *options.text;
     program.name = "-e";
   } else {
-    auto source = read_input(options.file, kMaxProgramBytes);
+    const uint64_t most = options.policy.most_program_bytes(kUsualProgramBytes, kMaxProgramBytes);
+    auto source = read_input(options.file, most);
     if (!source && source.error().code == ErrorCode::kNotFound && is_like_code(options.file))
       source.error().hint = kTextGoesWithE;
+    if (!source && source.error().code == ErrorCode::kExhausted)
+      return fail(ErrorCode::kInvalidArgument, source.error().message, "Make it smaller, or raise --module.");
     MEMBRANE_ASSIGN(program.source, std::move(source));
     program.name =
         options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
@@ -164,7 +168,7 @@ bool ProgramRun::is_of_engine() const { return source_.language == "wat" || sour
 
 Status ProgramRun::read_program() {
   if (options_.is_thaw) {
-    MEMBRANE_ASSIGN(source_.snapshot, read_input(options_.file, kMaxSnapshotBytes));
+    MEMBRANE_ASSIGN(source_.snapshot, read_input(options_.file, kMaxSnapshotBytes, engine::kSnapshotMagic));
     return {};
   }
   MEMBRANE_ASSIGN(source_.program, program_of(options_));
