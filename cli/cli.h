@@ -97,6 +97,9 @@ class PolicyOptions {
   // nothing names; limits alone leave the grants as they are.
   [[nodiscard]] Result<policy::Policy> changed(const policy::Policy& has) const;
   [[nodiscard]] bool is_empty() const;
+  // How much of a program has to be read to know that it is too long: `usual` bytes, or more where --module or a
+  // policy's file may allow more, up to `most`.
+  [[nodiscard]] uint64_t most_program_bytes(uint64_t usual, uint64_t most) const;
 
   std::string file;  // of --policy
 
@@ -117,8 +120,9 @@ class PolicyOptions {
 
 // -- input and output ------------------------------------------------------------------------
 
-// The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
-Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
+// The file's bytes; "-" is standard input. Of one that does not begin with `magic` it is only a part, which whoever
+// reads its format refuses. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
+Result<std::string> read_input(const std::string& path, uint64_t max_bytes, std::string_view magic = {});
 // The first bytes of a regular file, padded with zeros. Of any other it is "": reading would take them away from who reads
 // the file next.
 std::string head_of(const std::string& path, size_t bytes);

@@ -1,12 +1,17 @@
 // membrane run of a program in a language: one turn of a session, in a worker or in this process.
+#include <chrono>
+#include <optional>
+
 #include "base/text.h"
 #include "base/until_exit.h"
 #include "cli/cli.h"
 #include "cli/command_run.h"
+#include "cli/input_source.h"
 #include "cli/seal.h"
 #include "engine/memory/region_pool.h"
 #include "lang/environment_variables.h"
 #include "lang/language_names.h"
+#include "sandbox/run/stops.h"
 #include "sandbox/session/language_templates.h"
 #include "sandbox/session/session.h"
 #include "worker/worker.h"
@@ -69,6 +74,37 @@ Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::LanguageTe
   return sandbox::Session::create(std::move(opened), std::move(run_options));
 }
 
+struct WholeInput {
+  std::string bytes;
+  std::optional<sandbox::Outcome> stopped_by;  // the wall limit or Ctrl-C, while more was awaited
+};
+
+Result<WholeInput> whole_input(const std::string& path, const sandbox::RunOptions& run_options) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPatience(100);
+  const policy::Limits& limits = run_options.policy.limits;
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
+  MEMBRANE_ASSIGN(InputSource source, InputSource::open(path));
+  WholeInput whole;
+  for (;;) {
+    const sandbox::InputPiece piece = source.read(kPatience);
+    whole.bytes += piece.bytes;
+    if (whole.bytes.size() > limits.bytes_in)
+      return fail(ErrorCode::kExhausted, path + " has more than " + count_of(limits.bytes_in, "byte"));
+    if (piece.is_end) return whole;
+    if (run_options.cancel != nullptr && *run_options.cancel) whole.stopped_by = sandbox::Outcome::kCancelled;
+    else if (Clock::now() >= deadline) whole.stopped_by = sandbox::Outcome::kTimedOut;
+    if (whole.stopped_by) return whole;
+  }
+}
+
+sandbox::Report stopped_report(sandbox::Outcome outcome, const policy::Limits& limits) {
+  sandbox::Report report;
+  report.outcome = outcome;
+  report.errors = {sandbox::stop_error(outcome, limits)};
+  return report;
+}
+
 // By a turn of its own, which the program does not notice.
 std::optional<sandbox::Report> set_environment(sandbox::Session& session, const std::string& language,
                                                const sandbox::Program& program) {
@@ -97,7 +133,9 @@ Result<sandbox::Report> run_in_language(const RunCommandOptions& options, const 
   MEMBRANE_ASSIGN(const auto located, languages->locate(language, program.source));
   std::string input;  // for languages other than Python and JavaScript, which read on demand
   if (!options.input_file.empty() && located.package.driver == lang::Driver::kStdin) {
-    MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
+    MEMBRANE_ASSIGN(auto whole, whole_input(options.input_file, run_options));
+    if (whole.stopped_by) return stopped_report(*whole.stopped_by, run_options.policy.limits);
+    input = std::move(whole.bytes);
   }
   const std::string name = lang::program_name(program.name, options.language);
   const char* const cell = program.environment.empty() ? "" : "<cell 1>";  // the environment's is not counted

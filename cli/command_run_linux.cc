@@ -1,10 +1,12 @@
 // membrane run --kind linux: the words are a command of an image, or a script for its shell.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -56,20 +58,28 @@ class HostInput {
   static Result<HostInput> open(const std::string& path) {
     HostInput input;
     if (path.empty() || path == "-") return input;
-    input.file_ = linux::HostFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // A FIFO that nobody writes to yet has no input yet.
+    input.file_ = linux::HostFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!input.file_)
       return fail(ErrorCode::kNotFound, path + " cannot be read: " + std::strerror(errno), "");
     return input;
   }
   [[nodiscard]] int number() const { return file_ ? file_.number() : STDIN_FILENO; }
   // The whole input, for a receipt: it is read to its end first. A terminal gives nothing.
-  Result<std::string> read_all(uint64_t most_bytes) {
+  Result<std::string> read_all(const policy::Limits& limits) {
+    const uint64_t most_bytes = limits.bytes_in;
     std::string bytes;
     if (!file_ && is_terminal(stdin)) return bytes;
     std::string piece(64u << 10, '\0');
+    const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
     for (;;) {
+      if (!wait(deadline))
+        return fail(ErrorCode::kExhausted,
+                    "reading the input takes longer than the " + std::to_string(limits.wall_ms) +
+                        " ms that the run may take",
+                    "Raise --wall.");
       const ssize_t count = ::read(number(), piece.data(), piece.size());
-      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (count < 0)
         return fail(ErrorCode::kUnavailable,
                     std::string("the input cannot be read: ") + std::strerror(errno));
@@ -91,6 +101,16 @@ class HostInput {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  // False: nothing came before that time.
+  [[nodiscard]] bool wait(Clock::time_point deadline) const {
+    for (pollfd asked{.fd = number(), .events = POLLIN, .revents = 0};;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      if (left <= 0) return false;
+      const int ready = poll(&asked, 1, static_cast<int>(std::min<int64_t>(left, INT32_MAX)));
+      if (ready != 0 && !(ready < 0 && errno == EINTR)) return true;
+    }
+  }
   linux::HostFile file_;
 };
 
@@ -279,7 +299,7 @@ Result<int> run_in_linux(const RunCommandOptions& options, const std::string& wh
   MEMBRANE_ASSIGN(input, HostInput::open(options.input_file));
   MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file, options.force));
   if (seal != nullptr) {
-    MEMBRANE_ASSIGN(std::string given, input.read_all(command.policy.limits.bytes_in));
+    MEMBRANE_ASSIGN(std::string given, input.read_all(command.policy.limits));
     command.on_made = [&seal, given = std::move(given)](std::string description,
                                                         sandbox::Invocation invocation) {
       invocation.given_input = given;

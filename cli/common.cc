@@ -147,6 +147,12 @@ static Error typed_limit_error(const std::string& name, const std::string& value
   return error;
 }
 
+uint64_t PolicyOptions::most_program_bytes(uint64_t usual, uint64_t most) const {
+  policy::Limits limits;
+  limits.module_bytes = file.empty() ? usual : most;
+  return set_limits(limits) ? std::max(usual, limits.module_bytes) : most;
+}
+
 Status PolicyOptions::set_limits(policy::Limits& limits) const {
   for (const auto& limit : limits_) {
     if (limit->value.empty()) continue;
@@ -250,7 +256,7 @@ bool is_elf(const std::string& path) {
   return head_of(path, kElf.size()) == kElf;
 }
 
-Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
+Result<std::string> read_input(const std::string& path, uint64_t max_bytes, std::string_view magic) {
   if (path.empty())
     return fail(ErrorCode::kInvalidArgument, "a file's name is empty",
                 "Name a file; \"-\" reads standard input.");
@@ -265,7 +271,8 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
   const uint64_t size = is_stdin ? 0 : std::filesystem::file_size(path, error);  // there is room for one copy
   if (!error) text.reserve(std::min(size, max_bytes));
   char buffer[65536];
-  for (bool more = true; more && text.size() <= max_bytes;) {
+  for (bool more = true;
+       more && text.size() <= max_bytes && text.starts_with(magic.substr(0, text.size()));) {
     const size_t got = std::fread(buffer, 1, sizeof buffer, file);
     text.append(buffer, got);
     more = got == sizeof buffer;  // less is the end, or a failure

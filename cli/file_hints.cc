@@ -17,6 +17,18 @@ std::string first_in_quotes(std::string_view text) {
   return end == std::string_view::npos ? "" : std::string(text.substr(begin + 1, end - begin - 1));
 }
 
+constexpr std::string_view kEndsOfFlag = " '\n";
+
+// Replaces a flag wherever it is a whole one. Does not look into what it has put in.
+void replace_flag(std::string& text, std::string_view flag, std::string_view by) {
+  for (size_t at = 0; (at = text.find(flag, at)) != std::string::npos;) {
+    const size_t end = at + flag.size();
+    const bool is_whole = end == text.size() || kEndsOfFlag.contains(text[end]);
+    if (is_whole) text.replace(at, flag.size(), by);
+    at += is_whole ? by.size() : flag.size();
+  }
+}
+
 // Whether the directory contains such a module, as the two languages look for it.
 bool is_module_in(const std::filesystem::path& folder, const std::filesystem::path& module, bool is_python) {
   namespace fs = std::filesystem;
@@ -44,9 +56,12 @@ bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error)
   if (!is_module_in(here, module, is_python)) return is_python;
   const std::string flag = "--dir " + here.string() + ":/:ro";
   error.hint = name + " is next to the program, and not granted: " + flag + " grants it.";
-  for (std::string* const text : {&error.message, &error.traceback})
-    for (size_t at; (at = text->find("--allow fs:read:HOST_DIRECTORY:")) != std::string::npos;)
-      text->replace(at, text->find_first_of(" '\n", at + sizeof "--allow") - at, flag);
+  // Membrane's own sentence is the message's last.
+  const size_t at = error.message.rfind("--allow fs:read:HOST_DIRECTORY:");
+  if (at == std::string::npos) return true;
+  const size_t end = error.message.find_first_of(kEndsOfFlag, at + sizeof "--allow");
+  const std::string general = error.message.substr(at, end - at);
+  for (std::string* const text : {&error.message, &error.traceback}) replace_flag(*text, general, flag);
   return true;
 }
 
@@ -96,14 +111,15 @@ std::string hint_at_path_below(const std::filesystem::path& path, const std::fil
 
 }  // namespace
 
-void hint_at_file_here(const std::string& program_file, const policy::Policy& policy,
+void hint_at_file_here(const std::string& program_file, const policy::Policy& policy, HintsFor reader,
                        sandbox::Report& report) {
   namespace fs = std::filesystem;
   if (report.errors.empty()) return;
   sandbox::ReportError& error = report.errors.front();
   const fs::path path(sandbox::path_in(error.message));
   if (path.empty()) return;
-  if (!program_file.empty() && hint_at_module_beside(program_file, error)) return;
+  const bool is_person = reader == HintsFor::kPerson;
+  if (is_person && !program_file.empty() && hint_at_module_beside(program_file, error)) return;
   if (error.code != "FileNotFoundError" && !error.message.starts_with("ENOENT: ")) return;
   std::error_code failed;
   const std::string seen = seen_at(policy, path);
@@ -112,7 +128,7 @@ void hint_at_file_here(const std::string& program_file, const policy::Policy& po
     error.hint = path.string() + " is granted, and the program sees it as " + seen + ": open that.";
     return;
   }
-  if (path.is_absolute() || *path.lexically_normal().begin() == "..") return;
+  if (!is_person || path.is_absolute() || *path.lexically_normal().begin() == "..") return;
   error.hint = hint_at_path_below(path, program_file, policy, error.hint);
 }
 

@@ -18,7 +18,8 @@ Result<InputSource> InputSource::open(const std::string& path) {
                 "cannot open " + path + ": " + std::strerror(why),
                 why == EISDIR ? "Name a file in it." : "Check the path; \"-\" reads standard input.");
   };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A FIFO that nobody writes to yet has no input yet.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return refused(errno);
   InputSource source(file, true);
   struct stat status = {};

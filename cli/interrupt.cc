@@ -10,6 +10,18 @@ namespace membrane::cli {
 namespace {
 
 std::atomic<bool> interrupted = false;
+std::atomic<int> times = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "used in a signal handler");
+
+constexpr int kPatience = 3;
+
+void on_interrupt(int signal) {
+  interrupted = true;
+  if (++times < kPatience) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 bool was_interrupted(const sandbox::Report& report) {
   return interrupted && report.outcome == sandbox::Outcome::kCancelled;
@@ -19,9 +31,7 @@ bool was_interrupted(const sandbox::Report& report) {
 
 std::atomic<bool>& interrupt_flag() { return interrupted; }
 
-void catch_interrupt() {
-  std::signal(SIGINT, [](int) { interrupted = true; });
-}
+void catch_interrupt() { std::signal(SIGINT, on_interrupt); }
 
 void name_interrupt(sandbox::Report& report) {
   constexpr std::string_view kOwner = "the owner ";

@@ -1,4 +1,5 @@
-// Ctrl-C during membrane run and membrane thaw: it stops the run, and then ends the command.
+// Ctrl-C during membrane run and membrane thaw: it stops the run, and then ends the command. Pressed three times
+// without effect, it ends the command at once.
 //
 // Threads: the flag may be read by any; the functions are called by one.
 #pragma once

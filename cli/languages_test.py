@@ -38,6 +38,12 @@ class Template(CommandTest):
         report = json.loads(self.membrane("run", "--lang", "calc", "-e", "5", "--json").stdout)
         self.assertEqual((report["outcome"], report["stdout"]), ("ok", "5 105\n"))
 
+    def test_waiting_for_a_writer_of_the_input_ends_by_the_limit(self):
+        self.add()
+        os.mkfifo(self.folder / "pipe")
+        done = self.membrane("run", "--lang", "calc", "-e", "5", "--input", "pipe", "--wall", "1s", code=1)
+        self.assertIn("outcome: timed_out", done.stderr)
+
     def test_an_entry_is_paused_forked_and_continues_in_both(self):
         self.add()
         done = self.membrane("repl", "--lang", "calc",

@@ -191,6 +191,18 @@ class Commands(LinuxTest):
         done = self.run_linux("sh", "-c", f"ls {HERE} /proc/1/root{HERE} 2>/dev/null; echo $$; id -u")
         self.assertEqual(done.stdout, b"1\n0\n")
 
+    def test_a_working_directory_too_deep_for_a_path_is_named_so(self):
+        program = r"""
+import ctypes, errno, os
+os.chdir("/tmp")
+for _ in range(25):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall(79, ctypes.create_string_buffer(65536), 65536), errno.errorcode[ctypes.get_errno()])
+"""
+        self.assertEqual(self.run_linux("python3", "-c", program).stdout, b"-1 ENAMETOOLONG\n")
+
 
 # Each clock, read by the vdso between two system calls that read it.
 CLOCKS = r"""
@@ -334,6 +346,20 @@ class Limits(LinuxTest):
             process.send_signal(signal.SIGINT)
             self.assertIn(b"Ctrl-C stopped", process.communicate(timeout=ENDS_S)[1])
             self.assertEqual(process.returncode, -signal.SIGINT)
+
+    def test_waiting_for_a_writer_of_the_input_ends(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.assertEqual(self.outcome("cat", options=["--wall", "1s", "--input", str(pipe)]), "timed_out")
+
+    def test_input_comes_from_a_pipe_whose_writer_comes_late(self):
+        pipe = self.folder / "late"
+        os.mkfifo(pipe)
+        words = [MEMBRANE, "run", "--kind", "linux", "--image", "host", *self.platform(), "--input", pipe, "--", "sh", "-c", "echo begun; cat"]
+        with subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), b"begun\n")
+            pipe.write_text("late\n")
+            self.assertEqual(process.communicate(timeout=ENDS_S)[0], b"late\n")
 
     def test_a_printer_ends(self):
         self.assertEqual(self.outcome("yes", options=["--output", "1MB"]), "out_of_output")

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/file_hints.h"
 #include "cli/interrupt.h"
+#include "engine/freeze/snapshot_format.h"
 #include "host/egress/http_egress.h"
 #include "lang/language_names.h"
 #include "lang/program_language.h"
@@ -37,9 +38,12 @@ Result<sandbox::Program> program_of(const RunCommandOptions& options) {
     program.source = *options.text;
     program.name = "-e";
   } else {
-    auto source = read_input(options.file, kMaxProgramBytes);
+    const uint64_t most = options.policy.most_program_bytes(kUsualProgramBytes, kMaxProgramBytes);
+    auto source = read_input(options.file, most);
     if (!source && source.error().code == ErrorCode::kNotFound && is_like_code(options.file))
       source.error().hint = kTextGoesWithE;
+    if (!source && source.error().code == ErrorCode::kExhausted)
+      return fail(ErrorCode::kInvalidArgument, source.error().message, "Make it smaller, or raise --module.");
     MEMBRANE_ASSIGN(program.source, std::move(source));
     program.name =
         options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
@@ -172,7 +176,7 @@ bool ProgramRun::is_of_engine() const { return source_.language == "wat" || sour
 
 Status ProgramRun::read_program() {
   if (options_.is_thaw) {
-    MEMBRANE_ASSIGN(source_.snapshot, read_input(options_.file, kMaxSnapshotBytes));
+    MEMBRANE_ASSIGN(source_.snapshot, read_input(options_.file, kMaxSnapshotBytes, engine::kSnapshotMagic));
     return {};
   }
   MEMBRANE_ASSIGN(source_.program, program_of(options_));
@@ -277,7 +281,8 @@ Result<sandbox::Report> ProgramRun::report() {
 }
 
 void ProgramRun::add_hints(sandbox::Report& report) const {
-  hint_at_file_here(options_.file, run_options_.policy, report);
+  hint_at_file_here(options_.file, run_options_.policy,
+                    options_.json ? HintsFor::kProgram : HintsFor::kPerson, report);
   hint_at_language(options_, source_.language, report);
   name_interrupt(report);
   hint_at_input(options_, report);

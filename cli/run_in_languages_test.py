@@ -287,6 +287,21 @@ display(chart.bar({"a": 1}))
                 self.assertIn(done.returncode, (1, 2))
                 self.assertNotIn("is here", done.stderr)
 
+    def test_a_report_for_a_program_says_nothing_of_files_that_are_not_granted(self):
+        (self.folder / "data").mkdir()
+        self.file("data/granted.csv", "")
+        program = self.file("p.py", "import sys\nraise FileNotFoundError(\"x: '%s'\" % sys.argv[1])")
+        hints = {path: json.loads(self.membrane("run", program, "--allow", "fs:read:./data:/in", "--json", path, code=1).stdout)["error"]["hint"]
+                 for path in ("p.py", "no.py", "data/granted.csv")}
+        self.assertEqual(hints["p.py"], hints["no.py"])
+        self.assertNotIn("here", hints["p.py"])
+        self.assertIn("the program sees it as /in/granted.csv", hints["data/granted.csv"])
+        script = self.file("p.mjs", "import './q.mjs'")
+        before = self.membrane("run", script, "--json", code=2).stdout
+        self.file("q.mjs", "")
+        after = self.membrane("run", script, "--json", code=2).stdout
+        self.assertEqual(json.loads(before)["error"], json.loads(after)["error"])
+
     def test_a_module_beside_the_program_is_reported_with_the_grant_for_it(self):
         (self.folder / "app").mkdir()
         self.file("app/helper.py", "x = 42")
@@ -459,6 +474,22 @@ class PackagesOfJavaScript(WithLanguages):
             self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
         reported = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
         self.assertNotIn("is next to", reported)
+
+    def test_a_path_like_a_flag_of_the_report_ends_it_too(self):
+        folder = "--allow fs:read:HOST_DIRECTORY:"
+        (self.folder / folder).mkdir()
+        self.file(f"{folder}/b.mjs", "export const x = 1")
+        self.file(f"{folder}/a.mjs", "import './b.mjs'")
+        reported = self.membrane("run", f"./{folder}/a.mjs", code=2).stderr
+        self.assertIn("./b.mjs is next to the program, and not granted: --dir ./", reported)
+
+    def test_a_programs_own_text_stays_in_its_traceback(self):
+        (self.folder / "app").mkdir()
+        self.file("app/b.mjs", "export const x = 1")
+        program = self.file("app/p.mjs", "await import('./b.mjs').catch((e) => { e.own = '--allow fs:read:HOST_DIRECTORY:/own'; throw e; })")
+        reported = self.membrane("run", program, code=2).stderr
+        self.assertIn("./b.mjs is next to the program, and not granted: --dir app:/:ro grants it.", reported)
+        self.assertIn("--allow fs:read:HOST_DIRECTORY:/own", reported)
 
     def test_a_limit_of_host_calls_is_named(self):
         grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]

@@ -245,6 +245,12 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
         self.membrane("run", module)
         self.assertIn("64", self.membrane("run", module, "--module", "64MiB", code=2).stderr)
 
+    def test_no_more_is_read_than_a_program_or_a_snapshot_may_have(self):
+        for command, said in (("run", "/dev/zero has more than 268435456 bytes"), ("thaw", "this is no snapshot")):
+            done = self.membrane(command, "/dev/zero", code=2)
+            self.assertIn(said, done.stderr)
+            self.assertIn("hint: ", done.stderr)
+
     def test_a_replay_says_which_directories_it_needs(self):
         (self.folder / "in").mkdir()
         program = self.file("probe.wat", """(module

@@ -233,6 +233,33 @@ class Wasi(WasiTest):
         self.assert_refused(self.membrane("run", copy, "--input", ".", code=2), "cannot open .", "Name a file")
         self.assert_refused(self.membrane("run", "-", "--input", "-", stdin=COPY, code=2), "both", "as a file")
 
+    def waiting(self, *more):
+        """A process that has begun, and waits for the input of a pipe that has no writer; and that pipe."""
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.file("begin.wat", program("(call $put (i32.const 1) (i32.const 16) (i32.const 6)) (call $copy)",
+                                       more=r'(data (i32.const 16) "begun\n")'))
+        process = subprocess.Popen([COMMAND, "run", "begin.wat", "--input", "pipe", *more], cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        return process, pipe
+
+    def test_waiting_for_a_writer_of_the_input_ends_by_the_limit(self):
+        process, _ = self.waiting("--wall", "1s")
+        self.assertIn("outcome: timed_out", process.communicate(timeout=SECONDS)[1])
+
+    def test_waiting_for_a_writer_of_the_input_ends_by_an_interrupt(self):
+        process, _ = self.waiting("--wall", "1h")
+        process.send_signal(signal.SIGINT)
+        self.assertIn("Ctrl-C stopped the program", process.communicate(timeout=SECONDS)[1])
+        self.assertEqual(process.returncode, -signal.SIGINT)
+
+    def test_the_writer_of_the_input_may_come_late(self):
+        process, pipe = self.waiting()
+        pipe.write_text("late\n")
+        self.assertEqual(process.communicate(timeout=SECONDS)[0], "late\n")
+
     def test_input_is_streamed(self):
         """Each line is answered before the next is written."""
         process = subprocess.Popen([COMMAND, "run", self.file("copy.wat", COPY), "-q"], cwd=self.folder,

@@ -13,8 +13,6 @@
 namespace membrane::engine {
 namespace {
 
-constexpr char kMagic[8] = {'M', 'E', 'M', 'B', 'S', 'N', 'A', 'P'};
-
 struct SnapshotHeader {
   char magic[8];
   uint32_t version;
@@ -40,7 +38,8 @@ std::unexpected<Error> damaged_snapshot(std::string what) {
 
 Result<std::span<const uint8_t>> checked_body(std::span<const uint8_t> bytes) {
   SnapshotHeader header{};
-  if (bytes.size() < sizeof header || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+  if (bytes.size() < sizeof header ||
+      std::memcmp(bytes.data(), kSnapshotMagic.data(), kSnapshotMagic.size()) != 0)
     return fail(ErrorCode::kInvalidInput, "this is no snapshot", "Give a file that --snapshot has written.");
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.version < kOldestSnapshotVersion || header.version > kNewestSnapshotVersion)
@@ -64,7 +63,7 @@ Result<std::span<const uint8_t>> checked_body(std::span<const uint8_t> bytes) {
 
 void seal_snapshot(std::vector<uint8_t>& bytes, uint32_t version) {
   SnapshotHeader header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::memcpy(header.magic, kSnapshotMagic.data(), sizeof header.magic);
   header.version = version;
   header.cost_version = kCostVersion;
   header.body_bytes = bytes.size() - sizeof header;

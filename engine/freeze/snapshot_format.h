@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,6 +17,7 @@ namespace membrane::engine {
 
 inline constexpr uint32_t kOldestSnapshotVersion = 2;
 inline constexpr size_t kSnapshotHeaderBytes = 40;
+inline constexpr std::string_view kSnapshotMagic = "MEMBSNAP";  // what every snapshot begins with
 
 enum class SnapshotSection : uint32_t {
   kModule = 1,

@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "base/private_file.h"
+#include "base/text.h"
 #include "linux/image/layer_writer.h"
 
 namespace membrane::linux {
@@ -77,6 +78,12 @@ Status Spool::extend(uint64_t size) {
   return {};
 }
 
+uint64_t LayerItem::attribute_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [name, value] : attributes) bytes += name.size() + value.size();
+  return bytes;
+}
+
 LayerTree::LayerTree(const LayerLimits& limits) : limits_(limits) { nodes_.emplace_back(); }
 
 Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
@@ -98,6 +105,7 @@ Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
             .modified = {inode->modified_s, static_cast<long>(inode->modified_ns)},
             .special = 0};
     for (const auto& [name, value] : image->attributes(*inode)) item.attributes.emplace(name, value);
+    MEMBRANE_TRY(count_attributes(item));
     switch (inode->mode & S_IFMT) {
       case S_IFDIR:
         for (uint64_t index = 0; index < inode->size; ++index) {
@@ -124,6 +132,15 @@ Status LayerTree::load(const std::shared_ptr<const Layer>& image) {
     }
   }
   return {};
+}
+
+Status LayerTree::count_attributes(const LayerItem& item) {
+  attribute_bytes_ += item.attribute_bytes();
+  if (attribute_bytes_ <= limits_.most_attribute_bytes) return {};
+  return fail(ErrorCode::kTooLong,
+              "the attributes of the image's files have more than " +
+                  count_of(limits_.most_attribute_bytes, "byte") + " together",
+              "Remove attributes from them before making the image: setfattr -x NAME FILE.");
 }
 
 Result<uint32_t> LayerTree::add(LayerItem item) {
@@ -177,6 +194,7 @@ Result<std::optional<LayerTree::Spot>> LayerTree::look(std::string_view path, La
 }
 
 Status LayerTree::put(std::string_view path, LayerItem item) {
+  MEMBRANE_TRY(count_attributes(item));
   MEMBRANE_ASSIGN(const auto spot, look(path, this));
   const auto there = at(*spot);
   if (there && is_directory(item) && is_directory(nodes_[*there].item)) {

@@ -95,6 +95,14 @@ TEST_F(LayerTreeTest, HasNoMoreThanItsLimit) {
   EXPECT_EQ(tree.put("c", file("x")).error().code, ErrorCode::kTooLong);
 }
 
+TEST_F(LayerTreeTest, HasNoMoreAttributesThanItsLimit) {
+  LayerTree tree({.most_attribute_bytes = 10});
+  LayerItem item = file("x");
+  item.attributes = {{"user.x", "y"}};
+  ASSERT_TRUE(tree.put("a", item));
+  EXPECT_EQ(tree.put("b", item).error().code, ErrorCode::kTooLong);
+}
+
 TEST_F(LayerTreeTest, VisitsDirectoriesFirstAndNamesTheTargetsOfHardLinks) {
   LayerTree tree;
   ASSERT_TRUE(tree.put("b/x", file("x")));

@@ -27,7 +27,8 @@ namespace membrane::linux {
 
 struct LayerLimits {
   uint64_t most_entries = 4'000'000;
-  uint64_t most_bytes = uint64_t{64} << 30;  // of contents
+  uint64_t most_bytes = uint64_t{64} << 30;             // of contents, and of attributes in archives
+  uint64_t most_attribute_bytes = uint64_t{256} << 20;  // which stay in memory; names included
 };
 
 // Holds contents until they are written, in a nameless file. Errors: kUnavailable.
@@ -68,6 +69,8 @@ struct LayerItem {
   uint64_t at = 0, size = 0;
   // Used instead of `holder`, with `size`; may be null.
   std::shared_ptr<const LayerContents> contents = nullptr;
+
+  [[nodiscard]] uint64_t attribute_bytes() const;  // with their names
 };
 
 class LayerTree {
@@ -116,6 +119,7 @@ class LayerTree {
   // directories before it; without one the result is then nothing.
   Result<std::optional<Spot>> look(std::string_view path, LayerTree* maker) const;
   Result<uint32_t> add(LayerItem item);
+  Status count_attributes(const LayerItem& item);
   void empty_lower(uint32_t directory);
   [[nodiscard]] std::optional<uint32_t> at(const Spot& spot) const;
 
@@ -126,6 +130,7 @@ class LayerTree {
   LayerLimits limits_;
   std::vector<Made> nodes_;
   uint64_t generation_ = 0;
+  uint64_t attribute_bytes_ = 0;  // of all items so far, also of those that were replaced
 };
 
 // Completes what write_unsealed() wrote, in a file that is open for reading and writing. Nothing in it is

@@ -79,6 +79,9 @@ class TarReading {
                     "the archive has an entry of a kind that images do not support");
     }
     take_attributes(entry, item);
+    const uint64_t bytes = item.attribute_bytes();
+    if (bytes > left_) return too_large();
+    left_ -= bytes;
     return item;
   }
 

@@ -82,6 +82,15 @@ TEST_F(TarTest, TakesNoMoreThanItsLimits) {
   EXPECT_EQ(apply(archive, {.most_entries = 1}).error().code, ErrorCode::kTooLong);
 }
 
+TEST_F(TarTest, AttributesCountLikeContents) {
+  const std::string record = " SCHILY.xattr.user.x=" + std::string(4000, 'y') + "\n";
+  const TarText archive =
+      TarText().add("h", 'x', std::to_string(record.size() + 4) + record, "", 0644).file("a", "text");
+  ASSERT_TRUE(apply(archive, {.most_bytes = 5000}));
+  EXPECT_EQ(tree.find("a")->attributes.at("user.x").size(), 4000u);
+  EXPECT_EQ(apply(archive, {.most_bytes = 4000}).error().code, ErrorCode::kTooLong);
+}
+
 TEST_F(TarTest, AnImageComesFromLayersOneOverTheOther) {
   const std::string lower = write_file("lower.tar", TarText().file("a", "1").file("b", "1").bytes());
   const std::string upper = write_file("upper.tar", TarText().file("b", "2").file(".wh.a", "").bytes());

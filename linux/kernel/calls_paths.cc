@@ -1,6 +1,7 @@
 // Names: making, removing, linking and renaming them; working directory, root and umask.
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/limits.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -251,6 +252,7 @@ int64_t sys_getcwd(Call& call) {
   if (place.directory->node->attributes().links == 0) return -ENOENT;
   const std::string path = path_of(place, *place.directory);
   const size_t size = path.size() + 1;
+  if (size > PATH_MAX) return -ENAMETOOLONG;
   if (size > call.arg(1)) return -ERANGE;
   CALL_TRY(call.task.write_memory(call.arg(0), std::as_bytes(std::span(path.c_str(), size))));
   return static_cast<int64_t>(size);

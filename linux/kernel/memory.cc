@@ -24,7 +24,7 @@ void hold(Area& area, const std::shared_ptr<const void>& held) {
 }  // namespace
 
 Memory::Memory(std::shared_ptr<Space> space, uint64_t lowest, uint64_t highest)
-    : space_(std::move(space)), lowest_(lowest), highest_(highest) {}
+    : space_(std::move(space)), lowest_(lowest), highest_(highest), search_from_(highest - kStackGap) {}
 
 bool Memory::fits(uint64_t address, uint64_t length) const {
   return address >= lowest_ && length <= highest_ - lowest_ && address <= highest_ - length;
@@ -37,17 +37,27 @@ bool Memory::is_free(uint64_t address, uint64_t length) const {
 }
 
 // The highest free place below the stack.
-uint64_t Memory::find_free(uint64_t length) const {
+uint64_t Memory::find_free(uint64_t length) {
   if (length > highest_ - lowest_) return 0;
-  uint64_t top = highest_ - kStackGap;
-  auto next = areas_.lower_bound(top);
-  while (next != areas_.begin()) {
+  if (length <= largest_gap_above_) {
+    search_from_ = highest_ - kStackGap;
+    largest_gap_above_ = 0;
+  }
+  uint64_t& top = search_from_;
+  for (auto next = areas_.lower_bound(top); next != areas_.begin(); --next) {
     const auto& [start, area] = *std::prev(next);
     if (area.end <= top && top - area.end >= length) return top - length;
+    if (area.end < top) largest_gap_above_ = std::max(largest_gap_above_, top - area.end);
     top = std::min(top, start);
-    --next;
   }
   return top >= lowest_ + length ? top - length : 0;
+}
+
+// At this address is a gap now: find_free() searches it, too.
+void Memory::note_free(uint64_t address) {
+  const auto next = areas_.lower_bound(address);
+  const uint64_t most = highest_ - kStackGap;
+  search_from_ = std::max(search_from_, next == areas_.end() ? most : std::min(next->first, most));
 }
 
 void Memory::split_at(uint64_t address) {
@@ -68,7 +78,9 @@ void Memory::forget(uint64_t address, uint64_t length) {
   split_at(address + length);
   const auto from = areas_.lower_bound(address), to = areas_.lower_bound(address + length);
   for (auto each = from; each != to; ++each) mapped_bytes_ -= each->second.end - each->first;
+  const bool has_gap = from != to;
   areas_.erase(from, to);
+  if (has_gap) note_free(address);
   forget_kept_pages(address, length);
 }
 
@@ -247,6 +259,7 @@ Try<uint64_t> Memory::remap(uint64_t from, uint64_t length, uint64_t new_length,
   if (target != from) forget(target, new_length);
   mapped_bytes_ -= length;
   areas_.erase(from);
+  note_free(from);
   area.end = target + new_length;
   area.name = {};
   areas_.emplace(target, std::move(area));
@@ -307,6 +320,8 @@ void Memory::clear() {
   kept_pages_.clear();
   kept_file_ = nullptr;
   mapped_bytes_ = heap_ = break_ = 0;
+  search_from_ = highest_ - kStackGap;
+  largest_gap_above_ = 0;
   space_->clear();
 }
 

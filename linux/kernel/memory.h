@@ -93,7 +93,8 @@ class Memory {
   friend class MemoryState;  // linux/kept/memory_state.h
   [[nodiscard]] bool fits(uint64_t address, uint64_t length) const;
   [[nodiscard]] bool is_free(uint64_t address, uint64_t length) const;
-  [[nodiscard]] uint64_t find_free(uint64_t length) const;  // 0: none
+  uint64_t find_free(uint64_t length);  // 0: none
+  void note_free(uint64_t address);
   void split_at(uint64_t address);
   void forget(uint64_t address, uint64_t length);
   // For a range within one area.
@@ -109,6 +110,8 @@ class Memory {
   std::map<uint64_t, KeptPages> kept_pages_;  // by start; each within one area
   std::shared_ptr<const void> kept_file_;     // keeps their file open
   uint64_t heap_ = 0, break_ = 0, mapped_bytes_ = 0;
+  // Where find_free() searches from: no gap above it, below the stack, is longer than largest_gap_above_.
+  uint64_t search_from_, largest_gap_above_ = 0;
 };
 
 }  // namespace membrane::linux

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 namespace membrane::linux {
 namespace {
@@ -74,6 +76,33 @@ TEST_F(MemoryTest, MapsFromTheTopDown) {
   EXPECT_EQ(second, first - 2 * kPage);
   EXPECT_TRUE(memory_.unmap(first, 4 * kPage));
   EXPECT_EQ(*map(0, 3), first + kPage);
+  check();
+}
+
+TEST_F(MemoryTest, AlwaysTakesTheHighestGap) {
+  constexpr uint64_t kBelowStack = kHighest - (256u << 20);
+  const auto highest_gap = [&](uint64_t length) {
+    uint64_t top = kBelowStack;
+    for (auto at = memory_.areas().rbegin(); at != memory_.areas().rend(); ++at) {
+      if (at->second.end <= top && top - at->second.end >= length) break;
+      top = std::min(top, at->first);
+    }
+    return top - length;
+  };
+  std::mt19937 random(1);
+  std::vector<uint64_t> places = {kBelowStack - kPage};
+  for (int i = 0; i < 5000; ++i) {
+    const uint64_t pages = 1 + random() % 5, place = places[random() % places.size()];
+    switch (random() % 4) {
+      case 0: static_cast<void>(memory_.unmap(place, pages * kPage)); break;
+      case 1: static_cast<void>(memory_.remap(place, kPage, pages * kPage, MREMAP_MAYMOVE, 0)); break;
+      case 2: static_cast<void>(map(place, pages, random() % 2 == 0)); break;
+      default:
+        const uint64_t wanted = highest_gap(pages * kPage);
+        ASSERT_EQ(*map(0, pages), wanted) << i;
+        places.push_back(wanted);
+    }
+  }
   check();
 }
 

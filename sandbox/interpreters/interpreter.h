@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/instance/host_call.h"
 #include "engine/instance/value.h"
+#include "host/limits/host_memory.h"
 #include "lang/package.h"
 #include "sandbox/report/report.h"
 
@@ -48,6 +49,7 @@ class Calls {
   [[nodiscard]] virtual std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
                                                           std::span<const engine::Value> arguments) = 0;
   [[nodiscard]] virtual std::span<uint8_t> memory() = 0;
+  [[nodiscard]] virtual host::HostMemory& host_memory() = 0;
   // The program's request to the host, as JSON (host/calls/door.h). Nothing when the program must not continue.
   [[nodiscard]] virtual std::optional<std::string> ask(engine::HostCall& during,
                                                        std::string_view request) = 0;

@@ -10,6 +10,7 @@
 
 #include "base/compress_hash.h"
 #include "base/utf8.h"
+#include "host/limits/host_memory.h"
 #include "sandbox/interpreters/quickjs_module.h"
 
 namespace membrane::sandbox {
@@ -31,9 +32,8 @@ class Asked {
   HostCall& call;
   const QuickJsModule js;
 
-  [[nodiscard]] std::string name() const {
-    return std::string(
-        js.bytes(static_cast<uint32_t>(call.arguments[0]), static_cast<uint32_t>(call.arguments[1])));
+  [[nodiscard]] std::string_view name() const {
+    return js.bytes(static_cast<uint32_t>(call.arguments[0]), static_cast<uint32_t>(call.arguments[1]));
   }
   // The box of an argument; 0 when there are fewer.
   [[nodiscard]] uint32_t box(uint32_t index) const {
@@ -47,6 +47,10 @@ class Asked {
   [[nodiscard]] std::optional<std::string> text(uint32_t index) const {
     return js.text_of_string(box(index));
   }
+  // The same in place; js.free_string() frees it.
+  [[nodiscard]] std::optional<QuickJsModule::Place> string(uint32_t index) const {
+    return js.string_of_string(box(index));
+  }
   [[nodiscard]] std::optional<double> number(uint32_t index) const { return js.number(box(index)); }
   [[nodiscard]] std::optional<std::string_view> bytes(uint32_t index) const {
     return js.bytes_of_array(box(index));
@@ -56,27 +60,39 @@ class Asked {
     call.results[0] = box.value_or(0);
     if (call.results[0] != 0) return HostAction::kContinue;
     if (call.trap_message.empty())
-      call.trap_message = "the program's memory has no room for what " + name() + " gives";
+      call.trap_message = "the program's memory has no room for what " + std::string(name()) + " gives";
     return HostAction::kTrap;
   }
   HostAction give_undefined() const { return give(js.call("qjs_get_undefined", {})); }
 };
 
 HostAction ask_door(Asked& asked) {
-  const auto request = asked.text(0);
-  if (!request) return asked.give_undefined();
-  const auto answer = asked.calls.ask(asked.call, *request);
+  const auto text = asked.string(0);
+  if (!text) return asked.give_undefined();
+  host::HostMemory& memory = asked.calls.host_memory();
+  const bool fits = text->size <= memory.left_for_call();
+  const host::HostMemory::Use use(memory, fits ? text->size : 0);
+  std::optional<std::string> answer;
+  if (fits) {
+    const std::string request(asked.js.bytes(*text));
+    if (!asked.js.free_string(*text)) return HostAction::kTrap;
+    answer = asked.calls.ask(asked.call, request);
+  } else {  // is refused
+    answer = asked.calls.ask(asked.call, asked.js.bytes(*text));
+    if (answer && !asked.js.free_string(*text)) return HostAction::kTrap;
+  }
   if (!answer) return HostAction::kTrap;  // the session knows why
   return asked.give(asked.js.make_string(*answer));
 }
 
 // (stream, text or bytes).
 HostAction write(Asked& asked) {
-  const auto text = asked.text(1);
-  const auto bytes = text ? std::nullopt : asked.bytes(1);
+  const auto text = asked.string(1);
+  const auto bytes = text ? text : asked.js.place_of_array(asked.box(1));
   const auto stream = asked.number(0);
-  if (text && !asked.calls.print(asked.call, stream == 2.0, *text)) return HostAction::kTrap;
-  if (bytes && !asked.calls.print(asked.call, stream == 2.0, *bytes)) return HostAction::kTrap;
+  if (bytes && !asked.calls.print(asked.call, stream == 2.0, asked.js.bytes(*bytes)))
+    return HostAction::kTrap;
+  if (text && !asked.js.free_string(*text)) return HostAction::kTrap;
   return asked.give_undefined();
 }
 
@@ -94,12 +110,12 @@ HostAction evaluate(Asked& asked) {
   constexpr uint32_t kScript = 0, kModule = 1, kCompiledModule = 33;  // flags of qjs_eval
   constexpr uint32_t kRejected = 2;
   const QuickJsModule& js = asked.js;
-  const auto code = asked.text(0), file = asked.text(1);
-  if (!code || !file) return asked.give_undefined();
+  const auto code = asked.string(0), file = asked.string(1);
+  if (!code || !file || code->at == 0 || file->at == 0) return asked.give_undefined();
   const double number = asked.number(2).value_or(0);
   const uint32_t kind = number == 1 ? kModule : number == 2 ? kCompiledModule : kScript;
   const auto value = js.eval(*code, *file, kind);
-  if (!value) return HostAction::kTrap;
+  if (!value || !js.free_string(*code) || !js.free_string(*file)) return HostAction::kTrap;
   const bool is_rejected = kind == kModule && js.is("promise", *value).value_or(false) &&
                            js.call("qjs_promise_state", {*value}).value_or(0) == kRejected;
   if (is_rejected) static_cast<void>(js.call("qjs_promise_mark_as_handled", {*value}));
@@ -119,23 +135,26 @@ HostAction evaluate(Asked& asked) {
 
 // (text): its bytes.
 HostAction encode_utf8(Asked& asked) {
-  const auto text = asked.text(0);
-  return text ? asked.give(asked.js.make_array(*text)) : asked.give_undefined();
+  const auto text = asked.string(0);
+  if (!text) return asked.give_undefined();
+  const auto array = text->at == 0 ? std::nullopt : asked.js.make_array(*text);
+  return asked.give(array && asked.js.free_string(*text) ? array : std::nullopt);
 }
 
 // (bytes): their text; undefined for another value.
 HostAction decode_utf8(Asked& asked) {
-  const auto bytes = asked.bytes(0);
-  if (!bytes || !is_utf8(*bytes)) return asked.give_undefined();
-  asked.call.owe(bytes->size() / kUtf8BytesPerFuel);
-  return asked.give(asked.js.make_string(std::string(*bytes)));
+  const auto bytes = asked.js.place_of_array(asked.box(0));
+  if (!bytes) return asked.give_undefined();
+  asked.call.owe(bytes->size / kUtf8BytesPerFuel);
+  if (!is_utf8(asked.js.bytes(*bytes))) return asked.give_undefined();
+  return asked.give(asked.js.make_string(*bytes));
 }
 
 // (which hash, its state as words of 32 bits, whole blocks): the state after them; undefined for wrong arguments.
 HostAction compress(Asked& asked) {
   const auto number = asked.number(0);
   const auto found = asked.bytes(1);
-  if (!number || !found || *number < 0 || *number > static_cast<double>(HashKind::kSha512))
+  if (!number || !found || !(*number >= 0 && *number <= static_cast<double>(HashKind::kSha512)))
     return asked.give_undefined();
   const auto kind = static_cast<HashKind>(*number);
   std::vector<uint32_t> state(hash_state_words(kind));
@@ -207,7 +226,7 @@ std::span<const std::string_view> quickjs_host_functions() {
 
 HostAction call_quickjs_host_function(Calls& calls, HostCall& call, const QuickJsWhere& where) {
   Asked asked(calls, call);
-  const std::string name = asked.name();
+  const std::string_view name = asked.name();
   if (calls.stacks() != nullptr) return note_place(asked, name, where);
   const auto* const function = std::ranges::find(kFunctions, name, &HostFunction::name);
   return function == std::end(kFunctions) ? asked.give_undefined() : function->act(asked);

@@ -49,9 +49,14 @@ std::optional<uint32_t> QuickJsModule::eval(std::string_view code, std::string_v
                                             uint32_t flags) const {
   const auto at = place(code), name_at = place(name);
   if (!at || !name_at) return std::nullopt;
-  const auto value = call("qjs_eval", {*at, static_cast<uint32_t>(code.size()), *name_at, flags});
+  const auto value = eval(Place{*at, static_cast<uint32_t>(code.size())},
+                          Place{*name_at, static_cast<uint32_t>(name.size())}, flags);
   if (!value || !free_bytes(*at) || !free_bytes(*name_at)) return std::nullopt;
   return value;
+}
+
+std::optional<uint32_t> QuickJsModule::eval(Place code, Place name, uint32_t flags) const {
+  return call("qjs_eval", {code.at, code.size, name.at, flags});
 }
 
 std::optional<uint32_t> QuickJsModule::apply(uint32_t function, uint32_t undefined,
@@ -76,20 +81,31 @@ std::optional<bool> QuickJsModule::is(std::string_view what, uint32_t box) const
   return answer ? std::optional(*answer != 0) : std::nullopt;
 }
 
-std::optional<std::string> QuickJsModule::text(uint32_t box) const {
+std::optional<QuickJsModule::Place> QuickJsModule::string_of(uint32_t box) const {
   const auto length_at = call("wasm_malloc", {4});
   if (!length_at || *length_at == 0) return std::nullopt;
   const auto at = call("qjs_get_string_len", {box, *length_at});
   if (!at) return std::nullopt;
-  std::string text;
-  if (*at != 0) {
-    uint32_t length = 0;
-    const std::string_view raw = bytes(*length_at, sizeof length);
-    if (raw.size() == sizeof length) std::memcpy(&length, raw.data(), sizeof length);
-    text = bytes(*at, length);
-    if (!call("qjs_free_cstring", {*at})) return std::nullopt;
-  }
+  Place text = {.at = *at};
+  const std::string_view raw = bytes(*length_at, sizeof text.size);
+  if (*at != 0 && raw.size() == sizeof text.size) std::memcpy(&text.size, raw.data(), sizeof text.size);
   if (!free_bytes(*length_at)) return std::nullopt;
+  return text;
+}
+
+std::optional<QuickJsModule::Place> QuickJsModule::string_of_string(uint32_t box) const {
+  return box != 0 && is("string", box).value_or(false) ? string_of(box) : std::nullopt;
+}
+
+bool QuickJsModule::free_string(Place text) const {
+  return text.at == 0 || call("qjs_free_cstring", {text.at}).has_value();
+}
+
+std::optional<std::string> QuickJsModule::text(uint32_t box) const {
+  const auto found = string_of(box);
+  if (!found) return std::nullopt;
+  std::string text(bytes(*found));
+  if (!free_string(*found)) return std::nullopt;
   return text;
 }
 
@@ -103,30 +119,43 @@ std::optional<double> QuickJsModule::number(uint32_t box) const {
   return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
 }
 
-std::optional<std::string_view> QuickJsModule::bytes_of_array(uint32_t box) const {
+std::optional<QuickJsModule::Place> QuickJsModule::place_of_array(uint32_t box) const {
   struct Found {  // as qjs_get_typed_array_buffer and qjs_get_array_buffer write it
     uint32_t offset = 0, length = 0, bytes_per_element = 0, buffer_length = 0;
   } numbers;
   const auto at = place(as_bytes(std::span<const Found>(&numbers, 1)));
   if (box == 0 || !at) return std::nullopt;
   const auto buffer = call("qjs_get_typed_array_buffer", {box, *at, *at + 4, *at + 8});
-  std::optional<std::string_view> found;
+  std::optional<Place> found;
   if (buffer && !is("exception", *buffer).value_or(true)) {
     const auto from = call("qjs_get_array_buffer", {*buffer, *at + 12});
     const std::string_view raw = bytes(*at, sizeof numbers);
     if (raw.size() == sizeof numbers) std::memcpy(&numbers, raw.data(), sizeof numbers);
-    if (from && *from <= UINT32_MAX - numbers.offset) found = bytes(*from + numbers.offset, numbers.length);
-    if (found && found->size() != numbers.length) found.reset();
+    if (from && *from <= UINT32_MAX - numbers.offset) found = {*from + numbers.offset, numbers.length};
+    if (found && bytes(*found).size() != found->size) found.reset();
   }
   if (buffer) static_cast<void>(free(*buffer));
   static_cast<void>(free_bytes(*at));
   return found;
 }
 
+std::optional<std::string_view> QuickJsModule::bytes_of_array(uint32_t box) const {
+  const auto found = place_of_array(box);
+  return found ? std::optional(bytes(*found)) : std::nullopt;
+}
+
+std::optional<uint32_t> QuickJsModule::make_string(Place text) const {
+  return call("qjs_new_string", {text.at, text.size});
+}
+
+std::optional<uint32_t> QuickJsModule::make_array(Place bytes) const {
+  return call("qjs_new_uint8_array", {bytes.at, bytes.size});
+}
+
 std::optional<uint32_t> QuickJsModule::make_string(std::string_view text) const {
   const auto at = place(text);
   if (!at) return std::nullopt;
-  const auto made = call("qjs_new_string", {*at, static_cast<uint32_t>(text.size())});
+  const auto made = make_string(Place{*at, static_cast<uint32_t>(text.size())});
   if (!made || !free_bytes(*at)) return std::nullopt;
   return made;
 }
@@ -134,7 +163,7 @@ std::optional<uint32_t> QuickJsModule::make_string(std::string_view text) const 
 std::optional<uint32_t> QuickJsModule::make_array(std::string_view bytes) const {
   const auto at = place(bytes);
   if (!at) return std::nullopt;
-  const auto made = call("qjs_new_uint8_array", {*at, static_cast<uint32_t>(bytes.size())});
+  const auto made = make_array(Place{*at, static_cast<uint32_t>(bytes.size())});
   if (!made || !free_bytes(*at)) return std::nullopt;
   return made;
 }

@@ -37,6 +37,16 @@ TEST_F(JavaScript, WhatFillsTheMemoryWithObjectsIsOutOfMemory) {
   EXPECT_EQ(report.outcome, Outcome::kOutOfMemory) << render_text(report, false);
 }
 
+TEST_F(JavaScript, TextsAndBytesBecomeOneAnotherWithoutAFurtherCopy) {
+  RunOptions small = session_options();
+  small.policy.limits.memory_bytes = 64u << 20;
+  begin(small);
+  EXPECT_EQ(exec("new TextDecoder().decode(new Uint8Array(24 << 20).fill(97)).length").result, "25165824");
+  EXPECT_EQ(exec("new TextEncoder().encode('x'.repeat(24 << 20)).length").result, "25165824");
+  EXPECT_EQ(exec("new TextDecoder().decode(new Uint8Array([226, 130, 172, 226]).subarray(0, 3))").result,
+            "'€'");
+}
+
 TEST_F(JavaScript, FunctionsCallThemselvesAsDeepAsProgramsDo) {
   begin(session_options());
   EXPECT_EQ(exec("const depth = (n) => n === 0 ? 0 : 1 + depth(n - 1); depth(3000)").result, "3000");
