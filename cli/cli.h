@@ -120,11 +120,11 @@ class PolicyOptions {
 
 // -- input and output ------------------------------------------------------------------------
 
-// The file's bytes; "-" is standard input. Of one that does not begin with `magic` it is only a part, which whoever
-// reads its format refuses. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
+// The file's bytes; "-" is standard input. A file that does not begin with `magic` is not read to its end: the
+// reader of its format refuses it. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes, std::string_view magic = {});
-// The first bytes of a regular file, padded with zeros. Of any other it is "": reading would take them away from who reads
-// the file next.
+// The first bytes of a regular file, padded with zeros. Of any other it is "": reading would take them away from the
+// file's next reader.
 std::string head_of(const std::string& path, size_t bytes);
 // Whether a file is a program of the host's Linux.
 bool is_elf(const std::string& path);

@@ -364,7 +364,7 @@ for (const [name, Engine] of Object.entries(engines)) {
                                 ["DurationFormat", "new Intl.DurationFormat('en')"]])
       assert.match((await s.run(code)).error.message, new RegExp(`^Intl\\.${name} is not available`));
     assert.equal(await s.value("Intl.DisplayNames.supportedLocalesOf('en')"), "[]");
-    // A library that catches the error goes on without the zone.
+    // A library that catches the error continues without the zone.
     const probe = (zone) => `(() => { try { return new Intl.DateTimeFormat("en-US", { timeZone: "${zone}" }).format() } catch { return null } })()`;
     for (const zone of ["America/New_York", "America/New_York", "nonsense"]) assert.equal(await s.value(probe(zone)), "null");
     assert.equal(s.host.output[2], "(node:1) Warning: The time zone America/New_York is not available: the clock is in UTC. " +

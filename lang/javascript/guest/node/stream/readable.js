@@ -91,7 +91,7 @@
         return false;
       }
       if (chunk !== undefined && (state.objectMode || chunk.length > 0)) {
-        // What comes while nothing waits and nobody asks goes on at once.
+        // What comes while nothing waits and nobody asks is passed on at once.
         const isAlone = state.flowing && !state.isFlowing && !state.isFetching && state.length === 0 && !isFront;
         if (isAlone && !state.constructing && !state.destroyed) {
           emitOne(stream, "data", chunk);
