@@ -248,7 +248,7 @@ std::string differences_of(const Offer& offer) {
   const bool has_python = std::ranges::any_of(
       offer.languages, [](const OfferedLanguage& language) { return language.name == "python"; });
   if (!has_python) return "";
-  return "\nIn Python, int as a dtype of numpy and pandas, as in astype(int) and np.arange, has 32 bits and "
+  return "\nIn Python, int as a dtype of numpy, as in np.arange and an array's astype(int), has 32 bits and "
          "overflows silently: write \"int64\" for large values.";
 }
 

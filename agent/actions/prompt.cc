@@ -180,7 +180,7 @@ std::string section_of(const ActionLanguage& language, const PromptParts& parts)
   const bool is_python = language.name == "python";
   if (is_python && std::ranges::find(language.modules, "numpy") != language.modules.end())
     out +=
-        "int as a dtype of numpy and pandas, as in astype(int) and np.arange, has 32 bits here and overflows "
+        "int as a dtype of numpy, as in np.arange and an array's astype(int), has 32 bits here and overflows "
         "silently: write \"int64\" for large values.\n";
   if (is_python && is_granted(parts, "http"))
     out +=

@@ -136,6 +136,21 @@ def _change_pytest(module):
     module.Config.parse = parse_with_ours
 
 
+# --- pandas ---------------------------------------------------------------------------------------------------------
+
+
+def _change_pandas(module):
+    """pandas.core.dtypes.common: int as a dtype has 64 bits, as on other machines; numpy's has 32 here."""
+    pandas_dtype = module.pandas_dtype
+
+    @functools.wraps(pandas_dtype)
+    def with_int64(dtype):
+        is_int = dtype is int or (type(dtype) is str and dtype == "int")
+        return pandas_dtype("int64" if is_int else dtype)
+
+    module.pandas_dtype = with_int64
+
+
 # --- Pillow ---------------------------------------------------------------------------------------------------------
 
 _FORMATS = {"jpeg": "JPEG", "jpeg2k": "JPEG 2000", "libtiff": "compressed TIFF", "webp": "WebP", "avif": "AVIF"}  # not built in
@@ -194,4 +209,4 @@ def _change_ipython(module):
 
 _CHANGES = {"IPython.core.display_functions": _change_ipython, "PIL.AvifImagePlugin": _refuse_saving, "PIL.Image": _change_pillow,
             "PIL.ImageFont": _change_fonts, "PIL.WebPImagePlugin": _refuse_saving, "_pytest.config": _change_pytest,
-            "httpx._transports.default": _change_httpx, "tqdm.std": _change_tqdm, "urllib3.connection": _change_urllib3}
+            "pandas.core.dtypes.common": _change_pandas, "httpx._transports.default": _change_httpx, "tqdm.std": _change_tqdm, "urllib3.connection": _change_urllib3}

@@ -323,6 +323,22 @@ class Pytest(unittest.TestCase):
                          (["--capture=sys", "-p", "no:faulthandler", "-q", "-s"], False))
 
 
+class Pandas(unittest.TestCase):
+    def test_int_has_64_bits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            common = Path(folder) / "pandas" / "core" / "dtypes" / "common.py"
+            common.parent.mkdir(parents=True)
+            common.write_text("def pandas_dtype(dtype):\n    return ('dtype', dtype)\n")
+            sys.path.insert(0, folder)
+            self.addCleanup(sys.path.remove, folder)
+            forget("pandas")
+            self.addCleanup(forget, "pandas")
+            _libraries.install()
+            self.addCleanup(sys.meta_path.remove, _imports._Finder)
+            given = importlib.import_module("pandas.core.dtypes.common").pandas_dtype
+            self.assertEqual([given(dtype)[1] for dtype in (int, "int", "int32", float, bool)], ["int64", "int64", "int32", float, bool])
+
+
 PILLOW = {
     "__init__.py": "",
     "Image.py": """
