@@ -163,13 +163,13 @@ class LinuxSandboxesTest : public ::testing::Test {
     spec.template_name = "linux";
     spec.policy.emplace();
     spec.policy->limits = guests_->usual_limits("linux");
-    sandboxes_.create("t", spec, [&](Answer<SandboxInfo> info) { made.set_value(std::move(info)); });
+    sandboxes_.create(Actor{"t"}, spec, [&](Answer<SandboxInfo> info) { made.set_value(std::move(info)); });
     const auto info = made.get_future().get();
     EXPECT_TRUE(info) << info.error().message;
     return info ? info->id : "";
   }
   std::shared_ptr<Exec> begin(const std::string& id, ExecSpec spec) {
-    const auto exec = sandboxes_.exec("t", id, std::move(spec));
+    const auto exec = sandboxes_.exec(Actor{"t"}, id, std::move(spec));
     EXPECT_TRUE(exec) << exec.error().message;
     return exec ? *exec : nullptr;
   }
@@ -201,11 +201,11 @@ TEST_F(LinuxSandboxesTest, ThreadsRunExecsBesideEachOtherAndFiles) {
   const auto slow = begin(id, {.code = "sleep"});
   const auto also = begin(id, {.code = "cat", .open_stdin = true});
   EXPECT_EQ(report_of(begin(id, {.code = "echo quick"}))["stdout"], "quick\n");
-  EXPECT_TRUE(get<void>([&](auto then) { sandboxes_.write_file("t", id, "", "/root/f", "x", then); }));
+  EXPECT_TRUE(get<void>([&](auto then) { sandboxes_.write_file(Actor{"t"}, id, "", "/root/f", "x", then); }));
   EXPECT_TRUE(sandboxes_.get("t", id)->has_exec);
   ASSERT_TRUE(sandboxes_.write_input("t", id, also->id, "input", true));
   EXPECT_EQ(report_of(also)["stdout"], "input");
-  ASSERT_TRUE(sandboxes_.cancel_exec("t", id, slow->id));
+  ASSERT_TRUE(sandboxes_.cancel_exec(Actor{"t"}, id, slow->id));
   EXPECT_EQ(report_of(slow)["outcome"], "cancelled");
 }
 
@@ -214,10 +214,10 @@ TEST_F(LinuxSandboxesTest, WhatAPatchTakesIsHeldForTheTenant) {
   constexpr uint64_t kAll = 256u << 20;
   const std::string patch = "--- /dev/null\n+++ b/root/new\n@@ -0,0 +1 @@\n+x\n";
   const auto apply = [&] {
-    return get<size_t>([&](auto then) { sandboxes_.apply_patch("t", id, "/", patch, then); });
+    return get<size_t>([&](auto then) { sandboxes_.apply_patch(Actor{"t"}, id, "/", patch, then); });
   };
   const auto make = [&] {
-    return get<std::string>([&](auto then) { sandboxes_.make_patch("t", id, "/root", "", then); });
+    return get<std::string>([&](auto then) { sandboxes_.make_patch(Actor{"t"}, id, "/root", "", then); });
   };
   auto others = sandboxes_.hold("t", kAll - 100);
   ASSERT_TRUE(others);
@@ -261,13 +261,14 @@ TEST_F(LinuxSandboxesTest, ThreadsOfTerminalsAreHungUpWhenTheClientLeaves) {
 
 TEST_F(LinuxSandboxesTest, ThreadsThatRunEndWhenItIsPaused) {
   const std::string id = create();
-  ASSERT_TRUE(get<void>([&](auto then) { sandboxes_.write_file("t", id, "", "/root/f", "x", then); }));
+  ASSERT_TRUE(get<void>([&](auto then) { sandboxes_.write_file(Actor{"t"}, id, "", "/root/f", "x", then); }));
   const auto exec = begin(id, {.code = "sleep"});
   await_running(1);
-  ASSERT_TRUE(get<SandboxInfo>([&](auto then) { sandboxes_.pause("t", id, then); }));
+  ASSERT_TRUE(get<SandboxInfo>([&](auto then) { sandboxes_.pause(Actor{"t"}, id, then); }));
   EXPECT_EQ(report_of(exec)["outcome"], "cancelled");
-  ASSERT_TRUE(get<SandboxInfo>([&](auto then) { sandboxes_.resume("t", id, then); }));
-  EXPECT_EQ(get<std::string>([&](auto then) { sandboxes_.read_file("t", id, "", "/root/f", then); }), "x");
+  ASSERT_TRUE(get<SandboxInfo>([&](auto then) { sandboxes_.resume(Actor{"t"}, id, then); }));
+  EXPECT_EQ(get<std::string>([&](auto then) { sandboxes_.read_file(Actor{"t"}, id, "", "/root/f", then); }),
+            "x");
   EXPECT_EQ(report_of(begin(id, {.code = "echo again"}))["stdout"], "again\n");
 }
 
@@ -275,19 +276,21 @@ TEST_F(LinuxSandboxesTest, ThreadsThatRunEndWithTheirSandbox) {
   const std::string id = create();
   const auto exec = begin(id, {.code = "sleep"});
   await_running(1);
-  ASSERT_TRUE(sandboxes_.kill("t", id));
+  ASSERT_TRUE(sandboxes_.kill(Actor{"t"}, id));
   EXPECT_EQ(report_of(exec)["outcome"], "cancelled");
 }
 
 TEST_F(LinuxSandboxesTest, ThreadsForkWhileTheyRun) {
   const std::string id = create();
-  ASSERT_TRUE(get<void>([&](auto then) { sandboxes_.write_file("t", id, "", "/root/f", "x", then); }));
+  ASSERT_TRUE(get<void>([&](auto then) { sandboxes_.write_file(Actor{"t"}, id, "", "/root/f", "x", then); }));
   const auto exec = begin(id, {.code = "sleep"});
-  const auto forks = get<std::vector<SandboxInfo>>([&](auto then) { sandboxes_.fork("t", id, 2, then); });
+  const auto forks =
+      get<std::vector<SandboxInfo>>([&](auto then) { sandboxes_.fork(Actor{"t"}, id, 2, then); });
   ASSERT_TRUE(forks) << forks.error().message;
   for (const SandboxInfo& fork : *forks)
-    EXPECT_EQ(get<std::string>([&](auto then) { sandboxes_.read_file("t", fork.id, "", "/root/f", then); }),
-              "x");
+    EXPECT_EQ(
+        get<std::string>([&](auto then) { sandboxes_.read_file(Actor{"t"}, fork.id, "", "/root/f", then); }),
+        "x");
   EXPECT_EQ(exec->outcome(), "");
 }
 
@@ -295,10 +298,10 @@ TEST_F(LinuxSandboxesTest, AloneHaveCommandsAndTerminals) {
   std::promise<Answer<SandboxInfo>> made;
   SandboxSpec spec;
   spec.template_name = "wat";
-  sandboxes_.create("t", spec, [&](Answer<SandboxInfo> info) { made.set_value(std::move(info)); });
+  sandboxes_.create(Actor{"t"}, spec, [&](Answer<SandboxInfo> info) { made.set_value(std::move(info)); });
   const auto info = made.get_future().get();
   ASSERT_TRUE(info);
-  const auto refused = sandboxes_.exec("t", info->id, {.code = {}, .command = {"ls"}});
+  const auto refused = sandboxes_.exec(Actor{"t"}, info->id, {.code = {}, .command = {"ls"}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ApiCode::kUnsupported);
 }

@@ -35,7 +35,8 @@ class McpInterfaceTest : public ::testing::Test {
     spec.policy->limits.fuel = 1'000'000'000'000'000;
     spec.policy->limits.wall_ms = 3'600'000;
     std::promise<std::string> id;
-    sandboxes_.create(tenant, std::move(spec), [&](Answer<SandboxInfo> made) { id.set_value(made->id); });
+    sandboxes_.create(Actor{tenant}, std::move(spec),
+                      [&](Answer<SandboxInfo> made) { id.set_value(made->id); });
     return id.get_future().get();
   }
   static Json run_in(const std::string& session, const char* code) {
@@ -128,7 +129,7 @@ TEST_F(McpInterfaceTest, ASandboxThatIsEndedEndsItsCall) {
   const std::string sandbox = create();
   Asked asked = ask(run_in(sandbox, kLoop));
   wait_until_it_runs(sandbox);
-  ASSERT_TRUE(sandboxes_.kill("a", sandbox));
+  ASSERT_TRUE(sandboxes_.kill(Actor{"a"}, sandbox));
   const Json result = Json::parse(asked.answer.get().body)["result"];
   EXPECT_EQ(result["structuredContent"]["outcome"], "cancelled");
 }
@@ -158,7 +159,7 @@ TEST_F(McpInterfaceTest, WhatAClientReadInOneSandboxClosesTheWayOutOfAnother) {
         .template_name = "wat",
         .policy = policy::parse_policy("[trifecta]\negress = \"close\"\n" + grants, "p.toml").value()};
     std::promise<std::string> id;
-    sandboxes_.create("a", std::move(spec), [&](Answer<SandboxInfo> made) { id.set_value(made->id); });
+    sandboxes_.create(Actor{"a"}, std::move(spec), [&](Answer<SandboxInfo> made) { id.set_value(made->id); });
     return id.get_future().get();
   };
   const auto run = [&](const std::string& sandbox, const std::string& body) {
@@ -181,7 +182,7 @@ TEST_F(McpInterfaceTest, WhatAClientReadInOneSandboxClosesTheWayOutOfAnother) {
 
   ExecSpec spec{.code = "(func (export \"run\"))"};
   const std::string apart = create_with("");
-  const auto exec = sandboxes_.exec("a", apart, std::move(spec));
+  const auto exec = sandboxes_.exec(Actor{"a"}, apart, std::move(spec));
   ASSERT_TRUE(exec);
   outcome_of(apart);
   EXPECT_FALSE(Json::parse((*exec)->report_json())["flows"]["is_closed"].get<bool>())
