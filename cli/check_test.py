@@ -124,7 +124,7 @@ class PolicyExplain(CommandTest):
         self.assertIn("line 1", done.stderr)
 
     def test_two_policies_are_refused(self):
-        self.assert_refused(self.membrane("policy", "explain", "a.toml", "--policy", "b.toml", code=2), "excludes",
+        self.assert_refused(self.membrane("policy", "explain", "a.toml", "--policy", "b.toml", code=2), "exclude each other",
                             "--help")
 
 

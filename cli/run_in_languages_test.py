@@ -420,7 +420,7 @@ class RequestsInReports(WithLanguages):
                 self.assertIn(f"call: http.redirect GET, http://{self.host}/item/1 -> OK", shown.stdout + shown.stderr)
 
     def test_a_run_does_not_start_without_the_secrets_of_its_grants(self):
-        policy = self.file("policy.toml", f'[[http]]\nurl = "http://{self.host}/*"\n'
+        policy = self.file("policy.toml", f'[[http]]\nmethods = ["GET"]\nurl = "http://{self.host}/*"\n'
                                           'header = { Authorization = { secret = "SHOP_KEY" } }\n')
         for command in (("run", "-e", "print(7)"), ("repl",), ("mcp",)):
             said = self.membrane(*command, "--policy", policy, code=2)

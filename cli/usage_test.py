@@ -435,7 +435,7 @@ class Capabilities(CommandTest):
         self.assert_refused(self.membrane("capabilities", "nonsense", code=2), "nonsense", "Capabilities are io, http")
 
     def test_one_form_at_a_time(self):
-        self.assert_refused(self.membrane("capabilities", "--markdown", "--prompt", code=2), "excludes", "--help")
+        self.assert_refused(self.membrane("capabilities", "--markdown", "--prompt", code=2), "exclude each other", "--help")
 
 
 if __name__ == "__main__":
