@@ -79,6 +79,11 @@ class RunInLanguages(WithLanguages):
         refused = self.membrane("run", "--env", "A=b", "--seal", "a.receipt", "-e", "1", code=2)
         self.assertIn("--env with --seal is for WebAssembly", refused.stderr)
 
+    def test_whole_numbers_of_pandas_have_64_bits(self):
+        code = ("import pandas as pd; of = pd.Series([3e9, 5.0]); "
+                "[int((of.astype(kind) * 100).max()) for kind in (int, 'int')], str(pd.Series([1], dtype=int).dtype)")
+        self.assertEqual(self.membrane("run", "-q", "-e", code).stdout, "([300000000000, 300000000000], 'int64')\n")
+
     def test_a_program_gets_piped_input(self):
         data = "3\n4"
         for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),

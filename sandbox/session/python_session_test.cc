@@ -567,13 +567,6 @@ TEST_F(Python, FunctionsInCCallThemselvesAsDeepAsOnAMachine) {
   EXPECT_EQ(endless.errors.at(0).code, "RecursionError") << render_text(endless, false);
 }
 
-TEST_F(Python, WholeNumbersOfPandasHave64Bits) {
-  const Report report = exec(
-      "import pandas as pd\nof = pd.Series([3e9, 5.0])\n"
-      "[int((of.astype(kind) * 100).max()) for kind in (int, 'int')], str(pd.Series([1], dtype=int).dtype)");
-  EXPECT_EQ(report.result, "([300000000000, 300000000000], 'int64')") << render_text(report, false);
-}
-
 TEST_F(Python, StackLimitsApplyWhereTheyAreSet) {
   for (const auto& [depth, stack_bytes] :
        {std::pair<uint64_t, uint64_t>{1000, 64u << 20}, {1'000'000, 64u << 10}}) {
