@@ -5,6 +5,28 @@ globalThis.__membrane.factories.set("internal/fs/streams", (exports, module, loa
   const { optionsOf, pathOf } = load("internal/fs/request");
   const { Readable, Writable } = load("stream");
 
+  // What streams of either kind do with their file: a descriptor, or one that is opened when the stream is made.
+  function ofFile(fd, open, autoClose) {
+    const file = { fd: fd ?? null };
+    function construct(done) {
+      if (file.fd !== null) return done();
+      try {
+        file.fd = open();
+      } catch (error) {
+        return done(error);
+      }
+      Object.assign(this, { fd: file.fd, pending: false });
+      this.emit("open", file.fd);
+      this.emit("ready");
+      done();
+    }
+    function destroy(error, done) {
+      if (file.fd !== null && autoClose) closeSync(file.fd);
+      done(error);
+    }
+    return { file, construct, destroy };
+  }
+
   const createReadStream = (given, options) => {
     const {
       fd,
@@ -16,39 +38,25 @@ globalThis.__membrane.factories.set("internal/fs/streams", (exports, module, loa
       autoClose = true,
     } = optionsOf(options, {});
     const from = fd === undefined ? pathOf(given) : undefined;
-    let at = start,
-      file = fd ?? null;
+    let at = start;
+    const { file, construct, destroy } = ofFile(fd, () => openSync(from, flags), autoClose);
     const stream = new Readable({
       highWaterMark,
       encoding,
-      construct(done) {
-        if (file !== null) return done();
-        try {
-          file = openSync(from, flags);
-        } catch (error) {
-          return done(error);
-        }
-        Object.assign(stream, { fd: file, pending: false });
-        stream.emit("open", file);
-        stream.emit("ready");
-        done();
-      },
+      construct,
+      destroy,
       read(size) {
         const bytes = readBytes(
-          file,
+          file.fd,
           Math.min(size, end - at + 1),
-          file === kInput || (fd !== undefined && start === 0) ? null : at,
+          file.fd === kInput || (fd !== undefined && start === 0) ? null : at,
         );
         at += bytes.length;
         stream.bytesRead += bytes.length;
         stream.push(bytes.length ? bytes : null);
       },
-      destroy(error, done) {
-        if (file !== null && autoClose) closeSync(file);
-        done(error);
-      },
     });
-    Object.assign(stream, { path: from, fd: file, bytesRead: 0, pending: file === null });
+    Object.assign(stream, { path: from, fd: file.fd, bytesRead: 0, pending: file.fd === null });
     stream.close = (call) => {
       if (call) stream.once("close", call);
       stream.destroy();
@@ -66,38 +74,25 @@ globalThis.__membrane.factories.set("internal/fs/streams", (exports, module, loa
       autoClose = true,
     } = optionsOf(options, {});
     const to = fd === undefined ? pathOf(given) : undefined;
-    let file = fd ?? null,
-      at = start ?? null;
+    let at = start ?? null;
+    const open = () => openSync(to, start === undefined ? flags : flags === "w" ? "r+" : flags);
+    const { file, construct, destroy } = ofFile(fd, open, autoClose);
     const stream = new Writable({
       highWaterMark,
       defaultEncoding: encoding,
-      construct(done) {
-        if (file !== null) return done();
-        try {
-          file = openSync(to, start === undefined ? flags : flags === "w" ? "r+" : flags);
-        } catch (error) {
-          return done(error);
-        }
-        Object.assign(stream, { fd: file, pending: false });
-        stream.emit("open", file);
-        stream.emit("ready");
-        done();
-      },
+      construct,
+      destroy,
       write(chunk, _, done) {
         try {
-          stream.bytesWritten += writeBytes(file, chunk, at);
+          stream.bytesWritten += writeBytes(file.fd, chunk, at);
         } catch (error) {
           return done(error);
         }
         if (at !== null) at += chunk.length;
         done();
       },
-      destroy(error, done) {
-        if (file !== null && autoClose) closeSync(file);
-        done(error);
-      },
     });
-    Object.assign(stream, { path: to, fd: file, bytesWritten: 0, pending: file === null });
+    Object.assign(stream, { path: to, fd: file.fd, bytesWritten: 0, pending: file.fd === null });
     stream.close = (call) => {
       if (call) stream.once("close", call);
       stream.end();

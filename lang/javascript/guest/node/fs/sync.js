@@ -34,6 +34,13 @@ globalThis.__membrane.factories.set("internal/fs/sync", (exports, module, load) 
   // There are no users and no modes: a file may be used as its grant says.
   const chmodSync = (given) => accessSync(given);
   const nothing = () => {};
+  // One view after the other: how many bytes were read or written.
+  const ofViews = (act, fd, views, position) =>
+    views.reduce(
+      (sum, view) =>
+        sum + act(fd, view, 0, view.byteLength, position === undefined || position === null ? null : position + sum),
+      0,
+    );
 
   const sync = {
     accessSync,
@@ -72,26 +79,8 @@ globalThis.__membrane.factories.set("internal/fs/sync", (exports, module, load) 
     lutimesSync: utimesSync,
     writeFileSync,
     writeSync,
-    readvSync: (fd, views, position) =>
-      views.reduce(
-        (sum, view) =>
-          sum +
-          readSync(fd, view, 0, view.byteLength, position === undefined || position === null ? null : position + sum),
-        0,
-      ),
-    writevSync: (fd, views, position) =>
-      views.reduce(
-        (sum, view) =>
-          sum +
-          writeSync(
-            fd,
-            view,
-            0,
-            view.byteLength,
-            position === undefined || position === null ? null : position + sum,
-          ),
-        0,
-      ),
+    readvSync: (fd, views, position) => ofViews(readSync, fd, views, position),
+    writevSync: (fd, views, position) => ofViews(writeSync, fd, views, position),
     opendirSync: (given) => new Dir(pathOf(given)),
     futimesSync: nothing,
   };
