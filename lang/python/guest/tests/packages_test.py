@@ -176,6 +176,22 @@ class Wires(NetTest):
             connection.request("GET", "/")
 
 
+def offer(test, package, files):
+    """Makes a package of these files importable during the test, and changed as the real one is."""
+    folder = tempfile.TemporaryDirectory()
+    test.addCleanup(folder.cleanup)
+    for path, text in files.items():
+        place = Path(folder.name) / package / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    sys.path.insert(0, folder.name)
+    test.addCleanup(sys.path.remove, folder.name)
+    forget(package)
+    test.addCleanup(forget, package)
+    _libraries.install()
+    test.addCleanup(sys.meta_path.remove, _imports._Finder)
+
+
 def forget(package):
     for name in list(sys.modules):
         if name.partition(".")[0] == package:
@@ -202,17 +218,7 @@ HTTPX = {
 class Httpx(NetTest):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        for path, text in HTTPX.items():
-            place = Path(folder.name) / "httpx" / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
-        sys.path.insert(0, folder.name)
-        self.addCleanup(sys.path.remove, folder.name)
-        self.addCleanup(forget, "httpx")
-        _libraries.install()
-        self.addCleanup(sys.meta_path.remove, _imports._Finder)
+        offer(self, "httpx", HTTPX)
         self.default = importlib.import_module("httpx._transports.default")
 
     class Request:
@@ -306,18 +312,9 @@ class Urllib3(SessionTest):
 
 class Pytest(unittest.TestCase):
     def test_it_has_the_options_that_it_needs_before_those_of_the_program(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        package = Path(folder.name) / "_pytest" / "config"
-        package.mkdir(parents=True)
-        (package.parent / "__init__.py").write_text("")
-        (package / "__init__.py").write_text("class Config:\n    def parse(self, args, addopts=True):\n        return args, addopts\n")
-        sys.path.insert(0, folder.name)
-        self.addCleanup(sys.path.remove, folder.name)
-        forget("_pytest")
-        self.addCleanup(forget, "_pytest")
-        _libraries.install()
-        self.addCleanup(sys.meta_path.remove, _imports._Finder)
+        offer(self, "_pytest", {
+            "__init__.py": "",
+            "config/__init__.py": "class Config:\n    def parse(self, args, addopts=True):\n        return args, addopts\n"})
         config = importlib.import_module("_pytest.config").Config()
         self.assertEqual(config.parse(["-q", "-s"], addopts=False),
                          (["--capture=sys", "-p", "no:faulthandler", "-q", "-s"], False))
@@ -325,18 +322,9 @@ class Pytest(unittest.TestCase):
 
 class Pandas(unittest.TestCase):
     def test_int_has_64_bits(self):
-        with tempfile.TemporaryDirectory() as folder:
-            common = Path(folder) / "pandas" / "core" / "dtypes" / "common.py"
-            common.parent.mkdir(parents=True)
-            common.write_text("def pandas_dtype(dtype):\n    return ('dtype', dtype)\n")
-            sys.path.insert(0, folder)
-            self.addCleanup(sys.path.remove, folder)
-            forget("pandas")
-            self.addCleanup(forget, "pandas")
-            _libraries.install()
-            self.addCleanup(sys.meta_path.remove, _imports._Finder)
-            given = importlib.import_module("pandas.core.dtypes.common").pandas_dtype
-            self.assertEqual([given(dtype)[1] for dtype in (int, "int", "int32", float, bool)], ["int64", "int64", "int32", float, bool])
+        offer(self, "pandas", {"core/dtypes/common.py": "def pandas_dtype(dtype):\n    return ('dtype', dtype)\n"})
+        given = importlib.import_module("pandas.core.dtypes.common").pandas_dtype
+        self.assertEqual([given(dtype)[1] for dtype in (int, "int", "int32", float, bool)], ["int64", "int64", "int32", float, bool])
 
 
 PILLOW = {
@@ -362,17 +350,7 @@ def register_extension(name, extension):
 
 class Pillow(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        (Path(folder.name) / "PIL").mkdir()
-        for name, text in PILLOW.items():
-            (Path(folder.name) / "PIL" / name).write_text(text)
-        sys.path.insert(0, folder.name)
-        self.addCleanup(sys.path.remove, folder.name)
-        forget("PIL")
-        self.addCleanup(forget, "PIL")
-        _libraries.install()
-        self.addCleanup(sys.meta_path.remove, _imports._Finder)
+        offer(self, "PIL", PILLOW)
         self.image = importlib.import_module("PIL.Image")
 
     def test_a_format_that_is_not_built_in_says_what_to_use(self):
