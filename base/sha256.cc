@@ -86,4 +86,9 @@ Result<std::string> sha1_hex(std::initializer_list<std::string_view> parts) {
   return hex_of(digest);
 }
 
+bool is_sha256_hex(std::string_view text) {
+  constexpr size_t kDigits = 64;
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace membrane

@@ -34,5 +34,7 @@ Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts);
 // The SHA-1 of the concatenated parts, which is how git names file contents. Not used for security.
 Result<std::string> sha1_hex(std::initializer_list<std::string_view> parts);
 inline Result<std::string> sha256_hex(std::string_view bytes) { return sha256_hex({bytes}); }
+// Whether a text can be what sha256_hex() returns.
+bool is_sha256_hex(std::string_view text);
 
 }  // namespace membrane

@@ -118,6 +118,10 @@ class PolicyOptions {
   std::vector<std::unique_ptr<Limit>> limits_;  // the parser stores their addresses
 };
 
+// Whether what the grants name exists: files, directories and secrets. Errors: those of check_granted_files() and
+// check_granted_secrets().
+Status check_granted(const policy::Policy& policy);
+
 // -- input and output ------------------------------------------------------------------------
 
 // The file's bytes; "-" is standard input. A file that does not begin with `magic` is not read to its end: the

@@ -31,8 +31,6 @@
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "computers/settings.h"
-#include "host/egress/http_egress.h"
-#include "policy/granted_files.h"
 #include "policy/restrict.h"
 #include "sandbox/session/language_templates.h"
 
@@ -353,8 +351,7 @@ Result<int> run_in_languages(const Options& options, Speaker& speaker) {
     return kExitOk;
   }
 
-  MEMBRANE_TRY(policy::check_granted_files(work.policy));
-  MEMBRANE_TRY(host::check_granted_secrets(work.policy.http));
+  MEMBRANE_TRY(check_granted(work.policy));
   MEMBRANE_ASSIGN(const worker::Guests guests, take_guests(options.in_process));
   return converse(options, speaker, work, [&](const Means& means) -> Result<agent::Executor> {
     MEMBRANE_ASSIGN(Templates templates, open_templates(options, work.policy, languages, means.cancel));

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/audit_chain.h"
+#include "base/sha256.h"
 #include "cli/cli.h"
 
 namespace membrane::cli {
@@ -31,10 +32,6 @@ Result<AuditChain> read_chain(const std::string& path, const std::string& known)
   return chain;
 }
 
-bool is_head(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 }  // namespace
 
 void add_audit(CLI::App& app, int& exit_code) {
@@ -57,7 +54,7 @@ void add_audit(CLI::App& app, int& exit_code) {
       "Exit code 1: the log was changed.\n\n"
       "Example:\n  membrane audit verify ~/.local/state/membrane/service/audit.log");
   command->callback([options, &exit_code] {
-    if (!options->head.empty() && !is_head(options->head)) {
+    if (!options->head.empty() && !is_sha256_hex(options->head)) {
       exit_code =
           complain({ErrorCode::kInvalidArgument, "--head " + options->head + " is no head of a log",
                     "A head is a SHA-256 in 64 hexadecimal digits: membrane audit verify prints it."});

@@ -12,12 +12,10 @@
 #include "cli/seal.h"
 #include "computers/computer_session.h"
 #include "computers/settings.h"
-#include "host/egress/http_egress.h"
 #include "linux/image/store.h"
 #include "mcp/local_backend.h"
 #include "mcp/server.h"
 #include "mcp/stdio.h"
-#include "policy/granted_files.h"
 #include "policy/quantity.h"
 #include "sandbox/session/language_templates.h"
 
@@ -94,8 +92,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(policy::Policy policy, options.policy.policy(policy::language_limits()));
   MEMBRANE_ASSIGN(const policy::Policy policy_of_wat, options.policy.policy());
   MEMBRANE_ASSIGN(const size_t most_sessions, sessions_of(options));
-  MEMBRANE_TRY(policy::check_granted_files(policy));
-  MEMBRANE_TRY(host::check_granted_secrets(policy.http));
+  MEMBRANE_TRY(check_granted(policy));
   std::unique_ptr<agent::ModelClient> client;
   if (policy.ai) {
     MEMBRANE_ASSIGN(agent::ModelConfig config,

@@ -20,9 +20,7 @@
 #include "cli/package_options.h"
 #include "cli/seal.h"
 #include "face/inner.h"
-#include "host/egress/http_egress.h"
 #include "lang/language_names.h"
-#include "policy/granted_files.h"
 #include "policy/quantity.h"
 #include "sandbox/session/language_templates.h"
 #include "sandbox/session/session.h"
@@ -448,8 +446,7 @@ Status choose_language(Options& options) {
 Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(policy::Policy policy, options.policy.policy(policy::language_limits()));
   MEMBRANE_TRY(tier_of(options.tier));
-  MEMBRANE_TRY(policy::check_granted_files(policy));
-  MEMBRANE_TRY(host::check_granted_secrets(policy.http));
+  MEMBRANE_TRY(check_granted(policy));
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::unique_ptr<agent::LineReader> in;
   const bool is_person = is_terminal(stdin) && is_terminal(stdout);

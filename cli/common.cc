@@ -14,10 +14,12 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "host/egress/http_egress.h"
 #include "lang/foreign_source.h"
 #include "lang/language_names.h"
 #include "lang/program_language.h"
 #include "policy/directory_flag.h"
+#include "policy/granted_files.h"
 #include "sandbox/report/report.h"
 #include "sandbox/session/language_templates.h"
 
@@ -145,6 +147,11 @@ static Error typed_limit_error(const std::string& name, const std::string& value
   else if (colon != std::string::npos)
     error.message.replace(0, colon + name.size() + kColon.size(), typed + std::string(kColon));
   return error;
+}
+
+Status check_granted(const policy::Policy& policy) {
+  MEMBRANE_TRY(policy::check_granted_files(policy));
+  return host::check_granted_secrets(policy.http);
 }
 
 uint64_t PolicyOptions::most_program_bytes(uint64_t usual, uint64_t most) const {

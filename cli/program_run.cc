@@ -15,10 +15,8 @@
 #include "cli/file_hints.h"
 #include "cli/interrupt.h"
 #include "engine/freeze/snapshot_format.h"
-#include "host/egress/http_egress.h"
 #include "lang/language_names.h"
 #include "lang/program_language.h"
-#include "policy/granted_files.h"
 #include "worker/worker.h"
 
 namespace membrane::cli {
@@ -204,10 +202,7 @@ Status ProgramRun::open_engine() {
     run_options_.code_cache = &*code_cache_;
   }
   MEMBRANE_ASSIGN(run_options_.freeze_after_fuel, freeze_after(options_));
-  if (options_.replay_file.empty()) {
-    MEMBRANE_TRY(policy::check_granted_files(run_options_.policy));
-    MEMBRANE_TRY(host::check_granted_secrets(run_options_.policy.http));
-  }
+  if (options_.replay_file.empty()) MEMBRANE_TRY(check_granted(run_options_.policy));
   if (run_options_.freeze_after_fuel) {
     MEMBRANE_ASSIGN(NewFile file, create_snapshot(options_.snapshot_file));
     snapshot_.emplace(std::move(file));

@@ -8,18 +8,14 @@
 
 #include "base/environment.h"
 #include "base/private_file.h"
+#include "base/sha256.h"
 
 namespace membrane::computers {
 namespace {
 
-constexpr size_t kHexDigits = 64;
 constexpr size_t kMostRecordBytes = 512;
 constexpr uint64_t kMostBytes = 64u << 10;  // of all records
 constexpr const char* kEnding = ".digest";
-
-bool is_sha256(std::string_view text) {
-  return text.size() == kHexDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 }  // namespace
 
@@ -64,7 +60,7 @@ std::optional<std::string> ImageDigests::find(const std::string& mark) const {
       !record.starts_with(mark))
     return std::nullopt;
   record.erase(0, mark.size());
-  return is_sha256(record) ? std::optional(std::move(record)) : std::nullopt;
+  return is_sha256_hex(record) ? std::optional(std::move(record)) : std::nullopt;
 }
 
 void ImageDigests::keep(const std::string& mark, const std::string& sha256) const {

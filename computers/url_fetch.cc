@@ -172,7 +172,6 @@ Result<std::string> file_name_of(const std::string& url) {
 Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& sources, const std::string& to,
                                                 const std::optional<std::string>& checksum) {
   constexpr std::string_view kAlgorithm = "sha256:";
-  constexpr size_t kDigits = 64;
   std::vector<UrlSource> urls;
   for (const std::string& each : sources) {
     if (each.starts_with("git@") || each.starts_with("git://") || (is_url(each) && each.ends_with(".git")))
@@ -189,10 +188,7 @@ Result<std::vector<UrlSource>> take_url_sources(std::vector<std::string>& source
   }
   if (urls.size() != 1 || sources.size() != 1)
     return fail(ErrorCode::kInvalidInput, "--checksum applies to a single URL", "Write an ADD for each.");
-  const bool is_digest = checksum->starts_with(kAlgorithm) &&
-                         checksum->size() == kAlgorithm.size() + kDigits &&
-                         checksum->find_first_not_of("0123456789abcdef", kAlgorithm.size()) == checksum->npos;
-  if (!is_digest)
+  if (!checksum->starts_with(kAlgorithm) || !is_sha256_hex(checksum->substr(kAlgorithm.size())))
     return fail(ErrorCode::kInvalidInput, "\"" + *checksum + "\" is not a checksum",
                 "Write sha256: followed by 64 lower-case hex digits.");
   urls.front().digest = checksum->substr(kAlgorithm.size());

@@ -20,6 +20,12 @@ std::string bounded(const std::string& value) {
 
 }  // namespace
 
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 Result<std::unique_ptr<Audit>> Audit::open(Disk& disk, std::string path) {
   std::unique_ptr<Audit> audit(new Audit(disk, std::move(path)));
   MEMBRANE_TRY(audit->go_on());

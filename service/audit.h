@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/audit_chain.h"
 #include "service/actor.h"
@@ -21,6 +22,9 @@
 namespace membrane::service {
 
 inline constexpr const char* kAuditFile = "audit.log";
+
+// A list as the value of a field: "a, b".
+std::string listed(const std::vector<std::string>& words);
 
 class Audit {
  public:

@@ -11,11 +11,6 @@ const std::string kDirectory = "images";
 
 std::string path_of(std::string_view hash) { return kDirectory + "/" + std::string(hash); }
 
-// Also keeps invalid names out of paths.
-bool is_hash(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 std::unexpected<Error> no_image(std::string_view hash) {
   return fail(ErrorCode::kNotFound, "there is no image " + std::string(hash));
 }
@@ -28,7 +23,7 @@ Result<std::unique_ptr<ImageFiles>> ImageFiles::open(DurableFiles& files) {
   MEMBRANE_ASSIGN(const std::vector<std::string> names, files.list(kDirectory));
   std::unique_ptr<ImageFiles> images(new ImageFiles(files));
   for (const std::string& name : names)
-    if (is_hash(name)) images->references_.emplace(name, 0);
+    if (is_sha256_hex(name)) images->references_.emplace(name, 0);
   return images;
 }
 
@@ -55,7 +50,7 @@ Result<std::string> ImageFiles::put(std::span<const uint8_t> bytes) {
 }
 
 Result<std::vector<uint8_t>> ImageFiles::get(std::string_view hash) {
-  if (!is_hash(hash)) return no_image(hash);
+  if (!is_sha256_hex(hash)) return no_image(hash);
   const auto bytes = files_.read(path_of(hash));
   if (!bytes && bytes.error().code == ErrorCode::kNotFound) return no_image(hash);
   if (!bytes) return std::unexpected(bytes.error());

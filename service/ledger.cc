@@ -227,8 +227,7 @@ Answer<void> Ledger::created(const Actor& actor, const SandboxInfo& sandbox, con
   std::map<std::string, std::string> fields = {{"sandbox", sandbox.id}, {"template", sandbox.template_name}};
   if (!sandbox.parent.empty()) fields["parent"] = sandbox.parent;
   if (!snapshot.empty()) fields["snapshot"] = snapshot;
-  std::string& grants = fields["grants"];
-  for (const std::string& grant : policy::grants_of(policy)) grants += (grants.empty() ? "" : ", ") + grant;
+  fields["grants"] = listed(policy::grants_of(policy));
   auto noted = acted(actor, "sandbox.created", fields);
   if (!noted) remove(sandbox.id);
   return noted;

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "policy/grants.h"
 #include "policy/restrict.h"
+#include "service/audit.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
 
@@ -12,17 +13,11 @@ namespace {
 
 using Fields = std::map<std::string, std::string>;
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 // The names of its variables: values may be secret.
 Fields names_in(const Environment& environment) {
   std::vector<std::string> names;
   for (const auto& [name, value] : environment) names.push_back(name);
-  return {{"names", joined(names)}};
+  return {{"names", listed(names)}};
 }
 
 // What a changed policy grants, and what it grants no longer, and the limits that it changes.
@@ -31,9 +26,9 @@ Fields changes_of(const policy::Policy& before, const policy::Policy& after) {
   const auto without = [](std::vector<std::string> grants, const std::vector<std::string>& others) {
     std::erase_if(grants,
                   [&](const std::string& grant) { return std::ranges::find(others, grant) != others.end(); });
-    return joined(grants);
+    return listed(grants);
   };
-  Fields fields = {{"grants", joined(has)}};
+  Fields fields = {{"grants", listed(has)}};
   if (const std::string added = without(has, had); !added.empty()) fields["added"] = added;
   if (const std::string revoked = without(had, has); !revoked.empty()) fields["revoked"] = revoked;
   std::vector<std::string> limits;
@@ -42,7 +37,7 @@ Fields changes_of(const policy::Policy& before, const policy::Policy& after) {
     limits.push_back(std::string(name) + "=" + std::to_string(after.limits.member));
 #include "policy/limits.def"
 #undef LIMIT
-  if (!limits.empty()) fields["limits"] = joined(limits);
+  if (!limits.empty()) fields["limits"] = listed(limits);
   return fields;
 }
 
