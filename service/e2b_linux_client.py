@@ -157,17 +157,16 @@ def list_commands(sandbox):
 @row("pty.create, send_stdin, resize, kill")
 def pty(sandbox):
     handle = sandbox.pty.create(PtySize(rows=30, cols=90), envs={"PS1": "> "}, cwd="/tmp")
-    sandbox.pty.resize(handle.pid, PtySize(rows=31, cols=91))
-    sandbox.pty.send_stdin(handle.pid, b"tty; stty size; pwd; exit 3\n")
-    shown = []
-    try:
-        handle.wait(on_pty=shown.append)
-    except CommandExitException as error:
-        equal(error.exit_code, 3)
-    else:
-        raise AssertionError("no exit code")
-    text = b"".join(shown).decode()
-    assert "/dev/pts/" in text and "31 91\r\n/tmp\r\n" in text, text
+    shown, is_asked = b"", False
+    for _, _, chunk in handle:
+        shown += chunk
+        # Before its prompt, Readline reads the size and sets it again, and so might undo ours.
+        if not is_asked and b"> " in shown:
+            is_asked = True
+            sandbox.pty.resize(handle.pid, PtySize(rows=31, cols=91))
+            sandbox.pty.send_stdin(handle.pid, b"tty; stty size; pwd; exit 3\n")
+    equal(failed(handle.wait).exit_code, 3)
+    assert b"/dev/pts/" in shown and b"31 91\r\n/tmp\r\n" in shown, shown
     other = sandbox.pty.create(PtySize(rows=1, cols=1))
     assert sandbox.pty.kill(other.pid)
     equal(failed(other.wait).exit_code, -1)
