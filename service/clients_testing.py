@@ -146,6 +146,7 @@ class HostileHandler(http.server.BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")  # else a client may ask on it once more, while it is being closed
         self.end_headers()
         self.wfile.write(body)
 
