@@ -79,6 +79,18 @@ class RunInLanguages(WithLanguages):
         refused = self.membrane("run", "--env", "A=b", "--seal", "a.receipt", "-e", "1", code=2)
         self.assertIn("--env with --seal is for WebAssembly", refused.stderr)
 
+    def test_local_time_follows_tz(self):
+        python = "import datetime; print(datetime.datetime.fromtimestamp(1783166400).hour)"  # at noon
+        javascript = "console.log(new Date(1783166400000).getHours())"
+        for zone, hour in (("Asia/Tokyo", 21), ("EST5EDT,M3.2.0,M11.1.0", 8), ("JST-9", 21), ("Nowhere/Atlantis", 12), ("", 12)):
+            for language, program in (("python", python), ("js", javascript)):
+                with self.subTest(zone=zone, language=language):
+                    done = self.membrane("run", "-q", "--env", f"TZ={zone}", "--lang", language, "-e", program)
+                    self.assertEqual(done.stdout, f"{hour}\n")
+        changes = ("import os, time\nfor zone in 'Asia/Tokyo', 'UTC':\n    os.environ['TZ'] = zone\n    time.tzset()\n"
+                   "    print(time.localtime(1783166400).tm_hour, time.tzname)")
+        self.assertEqual(self.membrane("run", "-q", "-e", changes).stdout, "21 ('JST', 'JST')\n12 ('UTC', 'UTC')\n")
+
     def test_whole_numbers_of_pandas_have_64_bits(self):
         code = ("import pandas as pd; of = pd.Series([3e9, 5.0]); "
                 "[int((of.astype(kind) * 100).max()) for kind in (int, 'int')], str(pd.Series([1], dtype=int).dtype)")

@@ -48,7 +48,7 @@ install(FILES ${CMAKE_BINARY_DIR}/membrane-config.cmake ${CMAKE_BINARY_DIR}/memb
   DESTINATION ${package_dir})
 install(DIRECTORY include/membrane TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY catalog DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane FILES_MATCHING PATTERN "*.wat")
-install(PROGRAMS tools/get-languages tools/bundle-typescript tools/verify-receipt DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane)
+install(PROGRAMS tools/get-languages tools/bundle-typescript tools/bundle-time-zones tools/verify-receipt DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane)
 install(FILES LICENSE TYPE DOC)
 
 # The manual page and the completions are the command's own words.

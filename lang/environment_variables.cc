@@ -24,6 +24,12 @@ std::optional<std::string> code_to_change(std::string_view language, const Envir
                       : "process.env[" + quoted(name) + "] = " + quoted(value) + ";\n";
   }
   if (!code.empty() && !is_python && !is_javascript) return std::nullopt;
+  // Local time follows TZ: in Python when it is asked to, in JavaScript by itself.
+  const auto zone_in = [](const EnvironmentVariables& variables) {
+    const auto found = variables.find("TZ");
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+  if (is_python && zone_in(from) != zone_in(to)) code += "__import__('time').tzset()\n";
   return code;
 }
 

@@ -10,7 +10,7 @@ const into = join(root, 'dist', 'tools')
 
 if (existsSync(join(tools, 'get-languages'))) {
   mkdirSync(into, { recursive: true })
-  for (const name of ['get-languages', 'bundle-typescript']) copyFileSync(join(tools, name), join(into, name))
+  for (const name of ['get-languages', 'bundle-typescript', 'bundle-time-zones']) copyFileSync(join(tools, name), join(into, name))
 } else {
   console.error('The project was not found: the package is built without the tools that membrane-languages needs.')
 }

@@ -34,7 +34,7 @@ function withPython(status, act) {
 }
 
 test('the tools come with the package', { skip }, () => {
-  for (const name of ['get-languages', 'bundle-typescript']) assert.ok(existsSync(join(root, 'dist', 'tools', name)))
+  for (const name of ['get-languages', 'bundle-typescript', 'bundle-time-zones']) assert.ok(existsSync(join(root, 'dist', 'tools', name)))
   assert.match(readFileSync(command, 'utf8'), /^#!\/usr\/bin\/env node\n/)
   const folder = mkdtempSync(join(tmpdir(), 'membrane-bin-'))
   try {

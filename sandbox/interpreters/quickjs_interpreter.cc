@@ -26,10 +26,10 @@ using engine::Value;
 
 // In order; "node/" stands for all files there, each of which defines modules without running them.
 constexpr std::string_view kPrelude[] = {
-    "inspect.js", "url.js",     "web.js",          "streams.js",      "bodies.js",     "fetch.js",
-    "rewrite.js", "node/",      "hints.js",        "types.js",        "builtins.js",   "resolve.js",
-    "modules.js", "zone.js",    "intl/options.js", "intl/numbers.js", "intl/dates.js", "intl/texts.js",
-    "intl.js",    "process.js", "signatures.js",   "functions.js",    "session.js"};
+    "inspect.js",    "url.js",  "web.js",          "streams.js",      "bodies.js",          "fetch.js",
+    "rewrite.js",    "node/",   "hints.js",        "types.js",        "builtins.js",        "resolve.js",
+    "modules.js",    "zone.js", "intl/options.js", "intl/numbers.js", "intl/zone_names.js", "intl/dates.js",
+    "intl/texts.js", "intl.js", "process.js",      "signatures.js",   "functions.js",       "session.js"};
 // Of the module's 1 MiB: QuickJS calls some functions without checking the limit, which need the
 // rest.
 constexpr uint32_t kJsStackBytes = 786'432;

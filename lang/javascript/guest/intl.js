@@ -1,5 +1,5 @@
-// Intl for en-US, UTC, fixed offsets and the session's time zone (zone.js), which is UTC where nobody says otherwise. Other languages
-// and time zones are refused by name: printing their numbers as American ones would be wrong. The parts are in intl/.
+// Intl for en-US, in all time zones (zone.js). Other languages are refused by name: printing their numbers as American ones would be
+// wrong. The parts are in intl/.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
@@ -45,7 +45,7 @@
     DurationFormat: refused("DurationFormat"),
     Locale: refused("Locale"),
     getCanonicalLocales: (locales) => [locales ?? []].flat(),
-    supportedValuesOf: (key) => (key === "timeZone" ? ["UTC"] : []),
+    supportedValuesOf: (key) => (key === "timeZone" ? [...shared.zones.places, "UTC"] : []),
   };
   Object.defineProperty(Intl, Symbol.toStringTag, { value: "Intl", configurable: true });
   globals.Intl = Intl;

@@ -2,7 +2,7 @@
 ((globalThis) => {
   "use strict";
   // Of the language's own, also where a program has put something else under their names.
-  const { ArrayBuffer, BigInt, Error, Math, Number, Object, Set, Symbol, TypeError, Uint8Array } = globalThis;
+  const { ArrayBuffer, BigInt, Error, Math, Number, Object, Proxy, Set, Symbol, TypeError, Uint8Array } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, globals } = shared;
 
@@ -190,6 +190,24 @@
       });
     }
 
+    // process.env: its values are texts, and TZ is the zone of local time.
+    function environment() {
+      const set = (variables, name, value) => {
+        if (typeof name === "symbol") throw new TypeError("Cannot convert a Symbol value to a string");
+        variables[name] = `${value}`;
+        if (name === "TZ") shared.useVariable(variables.TZ);
+        return true;
+      };
+      return new Proxy({}, {
+        set,
+        defineProperty: (variables, name, { value }) => set(variables, name, value),
+        deleteProperty(variables, name) {
+          delete variables[name];
+          if (name === "TZ") shared.useVariable(undefined);
+          return true;
+        },
+      });
+    }
     let directory = "/",
       stdin = null;
     const shown = new Set();
@@ -201,7 +219,7 @@
         execArgv: [],
         execPath: "/usr/local/bin/node",
         title: "node",
-        env: {},
+        env: environment(),
         platform: "linux",
         arch: "wasm32",
         version: "v20.0.0",

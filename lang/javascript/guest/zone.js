@@ -1,9 +1,12 @@
-// The time zone of local time, where the embedder chooses one. The engine knows UTC alone: what a Date says and takes as local
-// time is computed here, by the zone's rules (RFC 8536). Nothing is changed until a zone is used.
+// Time zones, by their rules (RFC 8536): those that Intl asks for by name, which are a library of the language, and the one of local
+// time, where the embedder or the variable TZ chooses one. The engine knows UTC alone: what a Date says and takes as local time is
+// computed here. Nothing is changed until a zone is used.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { atob } = globalThis;
+  const { atob, Map } = globalThis;
+  const database = globalThis.__membrane_time_zones;
+  delete globalThis.__membrane_time_zones;
   const Bare = Date;
   const bare = Object.getOwnPropertyDescriptors(Date.prototype);
   const timeOf = (date) => bare.getTime.value.call(date);
@@ -11,7 +14,8 @@
   const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
   const kMonths = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-  let zone = null; // UTC
+  let zone = null; // of local time; null: UTC
+  let given = null; // the embedder's, which holds without TZ
   let isInstalled = false;
 
   // --- the rules ---
@@ -89,8 +93,7 @@
   }
 
   // The rules at a moment: { offset, isSummer, name }.
-  function at(ms) {
-    const { changes, types, first, rule } = zone;
+  function at({ changes, types, first, rule }, ms) {
     if (changes.length && ms < changes[0]) return first;
     const isLate = !changes.length || ms >= changes.at(-1);
     if (isLate && rule) return byRule(rule, ms);
@@ -104,25 +107,37 @@
     }
     return types[low];
   }
-  function byRule({ standard, summer, begins, ends }, ms) {
+  function byRule(rule, ms) {
+    const { standard, summer } = rule;
     if (!summer) return standard;
     const year = new Bare(ms + standard.offset).getUTCFullYear();
-    const begin = begins(year) - standard.offset;
-    const end = ends(year) - summer.offset;
+    if (rule.year !== year)
+      Object.assign(rule, { year, begin: rule.begins(year) - standard.offset, end: rule.ends(year) - summer.offset });
+    const { begin, end } = rule;
     const isSummer = begin < end ? ms >= begin && ms < end : ms >= begin || ms < end;
     return isSummer ? summer : standard;
+  }
+
+  const read = new Map(); // the zones that were asked for, by their names
+  let names; // as the database spells them, by their names in lower case
+  // undefined for a name that the database does not have.
+  function find(text) {
+    names ??= new Map(Object.keys(database?.names ?? {}).map((name) => [name.toLowerCase(), name]));
+    const name = names.get(text.toLowerCase());
+    if (name !== undefined && !read.has(name)) read.set(name, readZone(name, bytesOf(database.rules[database.names[name]])));
+    return read.get(name);
   }
 
   // The moment of a local time, which is given as if it were UTC. What comes twice is the first; what a change leaves out is as far
   // after the change.
   function utcOf(local) {
     if (!Number.isFinite(local)) return NaN;
-    const before = at(local - kDayMs).offset;
-    const after = at(local + kDayMs).offset;
-    for (const offset of [before, after]) if (at(local - offset).offset === offset) return local - offset;
+    const before = at(zone, local - kDayMs).offset;
+    const after = at(zone, local + kDayMs).offset;
+    for (const offset of [before, after]) if (at(zone, local - offset).offset === offset) return local - offset;
     return local - before;
   }
-  const localOf = (ms) => ms + (Number.isNaN(ms) ? 0 : at(ms).offset);
+  const localOf = (ms) => ms + (Number.isNaN(ms) ? 0 : at(zone, ms).offset);
 
   // --- Date ---
 
@@ -140,7 +155,7 @@
     );
   }
   function timeText(local, ms) {
-    const { offset, name } = at(ms);
+    const { offset, name } = at(zone, ms);
     return (
       `${pad(local.getUTCHours())}:${pad(local.getUTCMinutes())}:${pad(local.getUTCSeconds())} ` +
       `${offsetText(offset)} (${name})`
@@ -154,7 +169,7 @@
   const methods = {
     getTimezoneOffset() {
       const ms = timeOf(this);
-      return Number.isNaN(ms) ? NaN : -at(ms).offset / 60_000;
+      return Number.isNaN(ms) ? NaN : -at(zone, ms).offset / 60_000;
     },
     getYear() {
       return new Bare(localOf(timeOf(this))).getUTCFullYear() - 1900;
@@ -220,15 +235,26 @@
     return typeof values[0] === "string" ? [parseBy(bareParse, values[0])] : values;
   }
 
-  // words: the zone's name, and its rules as base64; null: UTC.
-  shared.useZone = (words) => {
-    zone = words === null ? null : readZone(words.name, bytesOf(words.tzif_base64));
+  function use(wanted) {
+    zone = wanted;
     if (zone !== null && !isInstalled) install();
+  }
+  // words: the zone's name, and its rules as base64; null: UTC.
+  shared.useZone = (words) => use((given = words === null ? null : readZone(words.name, bytesOf(words.tzif_base64))));
+  // TZ, as the C library understands it: a name, or a rule such as EST5EDT,M3.2.0,M11.1.0. What is neither is UTC.
+  shared.useVariable = (text) => {
+    const name = text?.replace(/^:/, "");
+    if (!name || name === given?.name) return use(given);
+    const rule = find(name) ? undefined : readRule(name);
+    use(find(name) ?? (rule ? { name, changes: [], types: [], first: rule.standard, rule } : null));
   };
-  // For Intl: the name of the zone, and the rules at a moment.
-  shared.zone = {
-    get name() { return zone === null ? "UTC" : zone.name; },
-    at: (ms) => (zone === null ? { offset: 0, isSummer: false, name: "UTC" } : at(ms)),
+  // For Intl.
+  shared.zones = {
+    isInstalled: database !== undefined,
+    places: database?.places ?? [],
+    find,
+    ofLocalTime: () => zone, // null: UTC
+    at,
     offsetText,
   };
 })();

@@ -1,8 +1,9 @@
-// Intl.DateTimeFormat for en-US, in the session's time zone (zone.js), UTC or a fixed offset.
+// Intl.DateTimeFormat for en-US, in any time zone (zone.js) or at a fixed offset.
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { NumberFormat, checkLocale, oneOf, whole } = shared.intl;
+  const { NumberFormat, checkLocale, oneOf, whole, nameOfUtc, nameOfZone } = shared.intl;
+  const { zones } = shared;
 
   const kMonths = [
     "January",
@@ -36,23 +37,33 @@
   const kDateFields = ["weekday", "year", "month", "day"],
     kTimeFields = ["hour", "minute", "second", "fractionalSecondDigits", "dayPeriod"];
 
-  // Its name, and its offset where it has one that never changes.
-  function zoneOf(zone) {
-    const ours = shared.zone.name;
-    if (zone === undefined || zone.toLowerCase() === ours.toLowerCase()) return { timeZone: ours };
-    if (/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone)) return { timeZone: "UTC" };
-    const [, mark, hours] = /^Etc\/GMT([-+])(1?\d)$/i.exec(zone) ?? []; // positive to the west
-    if (hours !== undefined && hours <= (mark === "-" ? 14 : 12))
-      return { timeZone: `Etc/GMT${mark}${hours}`, offset: (mark === "-" ? 1 : -1) * hours * 3_600_000 };
-    const [, sign, hour, minute = "00"] = /^([-+])([01]\d|2[0-3])(?::?([0-5]\d))?$/.exec(zone) ?? [];
-    if (hour !== undefined)
-      return { timeZone: `${sign}${hour}:${minute}`, offset: (sign === "-" ? -1 : 1) * (60 * hour + 1 * minute) * 60_000 };
+  // Its name, and its rules at a moment; no rules for UTC.
+  const kUtc = { timeZone: "UTC" };
+  const byRules = (zone) => ({ timeZone: zone.name, rulesAt: (ms) => zones.at(zone, ms) });
+  function zoneOf(text) {
+    const local = zones.ofLocalTime();
+    if (text === undefined) return local ? byRules(local) : kUtc;
+    if (text.toLowerCase() === local?.name.toLowerCase()) return byRules(local);
+    if (/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(text)) return kUtc;
+    const zone = zones.find(text);
+    if (zone) return zone.changes.length === 0 && zone.first.offset === 0 ? kUtc : byRules(zone);
+    const [, sign, hour, minute = "00"] = /^([-+])([01]\d|2[0-3])(?::?([0-5]\d))?$/.exec(text) ?? [];
+    if (hour === undefined) throw unknownZone(text);
+    const rules = { name: "", offset: (sign === "-" ? -1 : 1) * (60 * hour + 1 * minute) * 60_000 };
+    return { timeZone: `${sign}${hour}:${minute}`, rulesAt: () => rules };
+  }
+  function unknownZone(text) {
+    if (zones.isInstalled) {
+      const town = text.replace(/^.*\//, "").replaceAll(" ", "_").toLowerCase();
+      const near = zones.places.find((place) => place.toLowerCase().endsWith(`/${town}`));
+      return new RangeError(`Invalid time zone specified: ${text}${near ? `. Did you mean ${near}?` : ""}`);
+    }
     const message =
-      `The time zone ${zone} is not available: the clock is in ${ours}. ` +
-      'Leave timeZone out, or give an offset that never changes, as "-05:00"';
-    // Libraries ask in this way whether a zone exists, and then go on without a word: luxon has null for such a date.
-    if (/^(?!Etc\/)[a-z]+(?:\/[\w+-]+)+$/i.test(zone)) globalThis.process?.emitWarning?.(message);
-    throw new RangeError(message);
+      `The time zone ${text} is not available: the installed language lacks the time zones. ` +
+      'Install it again (membrane languages add js), or give an offset, as "-05:00"';
+    // Libraries ask in this way whether a zone exists, and then continue silently: luxon has null for such a date.
+    if (/^[a-z]+(?:\/[\w+-]+)+$/i.test(text)) globalThis.process?.emitWarning?.(message);
+    return new RangeError(message);
   }
 
   class DateTimeFormat {
@@ -111,7 +122,7 @@
       return NumberFormat.supportedLocalesOf(locales);
     }
     resolvedOptions() {
-      const { locale, timeZone, offset, cycle, isStyled, fraction, ...fields } = this.#o;
+      const { locale, timeZone, rulesAt, cycle, isStyled, fraction, ...fields } = this.#o;
       return {
         locale,
         calendar: "gregory",
@@ -133,31 +144,26 @@
     formatToParts(given) {
       const moment = given === undefined ? new Date() : new Date(given);
       if (Number.isNaN(moment.getTime())) throw new RangeError("Invalid time value");
-      const isUtc = this.#o.timeZone === "UTC";
-      const { offset } = this.#o;
-      const there = isUtc ? undefined : offset === undefined ? shared.zone.at(moment.getTime()) : { name: "", offset };
-      const date = isUtc ? moment : new Date(moment.getTime() + there.offset); // whose UTC fields are the local ones
+      const { timeZone, rulesAt } = this.#o;
+      const rules = rulesAt?.(moment.getTime());
+      const date = rules ? new Date(moment.getTime() + rules.offset) : moment; // whose UTC fields are the local ones
       const day = this.#withEra(this.#date(date), date.getUTCFullYear()),
         time = this.#time(date);
       const isLong = this.#o.month === "long";
+      const width = this.#o.timeZoneName;
       const isBare =
-        this.#o.weekday !== undefined && ["year", "month", "day"].every((field) => this.#o[field] === undefined);
+        this.#o.weekday !== undefined &&
+        ["year", "month", "day"].every((field) => this.#o[field] === undefined) &&
+        width === undefined;
       const parts = [
         ...day,
         ...(day.length && time.length ? [literal(isBare ? " " : isLong ? " at " : ", ")] : []),
         ...time,
       ];
-      const zone = this.#o.timeZoneName;
-      if (zone !== undefined)
+      if (width !== undefined)
         parts.push(literal(time.length ? " " : ", "), {
           type: "timeZoneName",
-          value: there
-            ? nameIn(zone, there)
-            : /^long(?!O)/.test(zone)
-              ? "Coordinated Universal Time"
-              : /Offset|Generic/.test(zone)
-                ? "GMT"
-                : "UTC",
+          value: rules ? nameOfZone(width, timeZone, rules) : nameOfUtc(width),
         });
       return parts;
     }
@@ -233,14 +239,6 @@
     }
   }
   const literal = (value) => ({ type: "literal", value });
-  // The zone's own abbreviation, or its offset: "CET", "GMT+1", "GMT+01:00". Other names are not available here.
-  function nameIn(width, { name, offset }) {
-    if (!/^long|Offset/.test(width) && /^[A-Z]+$/.test(name)) return name;
-    if (offset === 0) return "GMT";
-    const [, sign, hours, minutes] = /([-+])(\d\d)(\d\d)$/.exec(shared.zone.offsetText(offset));
-    const isLong = width.startsWith("long");
-    return `GMT${sign}${isLong ? hours : Number(hours)}${isLong || minutes !== "00" ? `:${minutes}` : ""}`;
-  }
 
   shared.intl.DateTimeFormat = DateTimeFormat;
 })();

@@ -15,7 +15,7 @@ import nodeUrl from "node:url";
 import nodeUtil from "node:util";
 import vm from "node:vm";
 import { compress } from "./compress.mjs";
-import { Files, kFiles, kNewerThanNode, ofPromise, source } from "./prelude.mjs";
+import { Files, kFiles, kNewerThanNode, kTimeZones, ofPromise, source } from "./prelude.mjs";
 
 // A context of Node's own, which nothing of ours has changed.
 const untouched = vm.createContext({});
@@ -48,6 +48,7 @@ Object.assign(globalThis, {
   __membrane_evaluate: (code, name) => vm.runInThisContext(code, name),
 });
 vm.runInThisContext(kNewerThanNode);
+if (kTimeZones) vm.runInThisContext(nodeFs.readFileSync(kTimeZones, "utf8"));
 for (const name of kFiles) if (!["process.js", "session.js"].includes(name)) vm.runInThisContext(source(name), `membrane:${name}`);
 const shared = globalThis.__membrane;
 shared.nextTick = process.nextTick;  // as process.js has it
@@ -1288,6 +1289,11 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
         inNode(`(${Object.is(number, -0) ? "-0" : number}).toLocaleString("en-US", ${JSON.stringify(option)})`),
         `${number} ${JSON.stringify(option)}`,
       );
+  const kInZones = [
+    { timeZone: "Etc/GMT-5", timeZoneName: "short" },
+    { timeZone: "etc/gmt+12", timeZoneName: "longOffset", hour: "numeric", minute: "numeric" },
+    { timeZone: "America/Los_Angeles", dateStyle: "full", timeStyle: "full" },
+  ];
   const fields = [
     undefined,
     { dateStyle: "full" },
@@ -1308,14 +1314,14 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
     { hour: "numeric", minute: "numeric", second: "numeric", fractionalSecondDigits: 3 },
     { minute: "2-digit", second: "2-digit" },
     { weekday: "short", hour: "numeric" },
+    { weekday: "short", hour: "numeric", minute: "2-digit", timeZoneName: "short" },
     { month: "long", day: "numeric", hour: "numeric", minute: "2-digit" },
     { year: "2-digit", month: "numeric", day: "numeric" },
     { month: "narrow" },
     { era: "short", year: "numeric", month: "numeric", day: "numeric" },
     { era: "narrow", year: "numeric" },
     { era: "long", year: "numeric", month: "long", day: "numeric" },
-    { timeZone: "Etc/GMT-5", timeZoneName: "short" },
-    { timeZone: "etc/gmt+12", timeZoneName: "longOffset", hour: "numeric", minute: "numeric" },
+    ...(kTimeZones ? kInZones : []),
   ];
   for (const time of [
     0,
@@ -1390,7 +1396,7 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
     assert.equal(new Function("Intl", `return ${call}`)(shared.globals.Intl), inNode(call), call);
   const early = new Date(Date.UTC(-5, 1, 1)); // parts as luxon finds an offset by
   const luxons = { hour12: false, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", era: "short" };
-  for (const timeZone of ["UTC", "Etc/GMT+3"])
+  for (const timeZone of ["UTC", ...(kTimeZones ? ["Etc/GMT+3", "America/New_York"] : [])])
     assert.equal(early.toLocaleString("en-US", { ...luxons, timeZone }), inNode(`new Date(${+early}).toLocaleString("en-US", ${JSON.stringify({ ...luxons, timeZone })})`));
   const inZone = (timeZone) => {
     const format = new shared.globals.Intl.DateTimeFormat("en-US", { timeZone, timeStyle: "long" });
@@ -1398,7 +1404,8 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
   };
   assert.deepEqual(inZone("-0830"), ["-08:30", "3:30:00 PM GMT-8:30"]);
   assert.deepEqual(inZone("+05"), ["+05:00", "5:00:00 AM GMT+5"]);
-  for (const wrong of ["Etc/GMT-15", "Etc/GMT+13", "+24:00", "+5", "GMT+5", ""]) assert.throws(() => inZone(wrong), /^RangeError: The time zone /, wrong);
+  for (const wrong of ["Etc/GMT-15", "Etc/GMT+13", "+24:00", "+5", "GMT+5", ""])
+    assert.throws(() => inZone(wrong), kTimeZones ? /^RangeError: Invalid time zone specified: / : /^RangeError: The time zone .*is not available/, wrong);
   const kCased = ["Iİı̇I\u0307I\u0323\u0307iIx", "ISPARTA", "istanbul", "ΆΣ", ""];
   for (const locale of ["'tr'", "'az-Latn'", "'TUR'", "'de'", "['tr', 'de']", "['de', 'tr']", "[]", "undefined", "5"])
     for (const text of kCased)
@@ -1411,8 +1418,51 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
   assert.throws(() => "I".toLocaleLowerCase("lt"), /^RangeError: The case of letters in the language lt is not available/);
   assert.equal("Ί".toLocaleLowerCase("el"), "ί");
   assert.throws(() => (5).toLocaleString("de-DE"), /The locale de-DE is not available: .* Use "en-US"/);
-  assert.throws(
-    () => new Date(0).toLocaleString("en-US", { timeZone: "Europe/Berlin" }),
-    /The time zone Europe\/Berlin is not available/,
-  );
+});
+
+// Of the years for which the databases of both agree.
+test("dates in each time zone are as Node has them", { skip: !kTimeZones && "the language is not installed" }, () => {
+  const { DateTimeFormat, supportedValuesOf } = shared.globals.Intl;
+  const moments = [];
+  for (let at = Date.UTC(1972, 0, 3); at < Date.UTC(2025, 0, 1); at += 86_400_000 * 37 + 3_600_000 * 7 + 61_234) moments.push(at);
+  const options = { dateStyle: "short", timeStyle: "medium" };
+  const places = supportedValuesOf("timeZone");
+  assert.ok(places.length > 400);
+  for (const timeZone of places) {
+    const formats = [new DateTimeFormat("en-US", { ...options, timeZone }), new Intl.DateTimeFormat("en-US", { ...options, timeZone })];
+    const [mine, nodes] = formats.map((format) => moments.map((at) => format.format(at).replaceAll("\u202f", " ")));
+    assert.deepEqual(mine, nodes, timeZone);
+  }
+});
+
+test("names of time zones are as Node has them", { skip: !kTimeZones && "the language is not installed" }, () => {
+  const { DateTimeFormat } = shared.globals.Intl;
+  const nameIn = (Format, timeZone, timeZoneName, at) =>
+    new Format("en-US", { timeZone, timeZoneName }).formatToParts(at).find((part) => part.type === "timeZoneName").value;
+  const zones = ["America/New_York", "America/Chicago", "America/Phoenix", "America/Los_Angeles", "America/Anchorage", "Pacific/Honolulu",
+                 "America/Halifax", "America/St_Johns", "America/Mexico_City", "America/Hermosillo", "America/Havana", "America/Sao_Paulo",
+                 "America/Santiago", "Europe/London", "Europe/Dublin", "Europe/Lisbon", "Europe/Berlin", "Europe/Kyiv", "Europe/Moscow",
+                 "Africa/Abidjan", "Africa/Cairo", "Africa/Johannesburg", "Africa/Nairobi", "Asia/Jerusalem", "Asia/Dubai", "Asia/Karachi",
+                 "Asia/Kolkata", "Asia/Kathmandu", "Asia/Jakarta", "Asia/Shanghai", "Asia/Taipei", "Asia/Hong_Kong", "Asia/Manila",
+                 "Asia/Singapore", "Asia/Tokyo", "Asia/Seoul", "Australia/Perth", "Australia/Adelaide", "Australia/Sydney", "Pacific/Auckland"];
+  for (const zone of zones)
+    for (const width of ["short", "long", "shortOffset", "longOffset"])
+      for (const at of [Date.UTC(2024, 0, 1), Date.UTC(2024, 6, 1)]) {
+        const expected = nameIn(Intl.DateTimeFormat, zone, width, at).replace(/^GMT[+]0(?:0:00)?$/, "GMT"); // as CLDR 48 writes it
+        assert.equal(nameIn(DateTimeFormat, zone, width, at), expected, `${zone} ${width} ${at}`);
+      }
+  for (const [zone, width, name] of [["America/Denver", "shortGeneric", "MT"], ["Europe/Paris", "longGeneric", "Central European Time"],
+                                     ["Asia/Yerevan", "short", "GMT+4"], ["Pacific/Marquesas", "long", "GMT-09:30"]])
+    assert.equal(nameIn(DateTimeFormat, zone, width, Date.UTC(2024, 6, 1)), name);
+});
+
+test("a time zone's name is spelled as the database has it", { skip: !kTimeZones && "the language is not installed" }, () => {
+  const { DateTimeFormat } = shared.globals.Intl;
+  const zoneOf = (timeZone) => new DateTimeFormat("en-US", { timeZone }).resolvedOptions().timeZone;
+  for (const [given, name] of [["europe/berlin", "Europe/Berlin"], ["US/Eastern", "US/Eastern"], ["Asia/Calcutta", "Asia/Calcutta"],
+                               ["etc/gmt+12", "Etc/GMT+12"], ["Zulu", "UTC"], ["GMT", "UTC"]])
+    assert.equal(zoneOf(given), name);
+  assert.throws(() => zoneOf("New York"), /^RangeError: Invalid time zone specified: New York\. Did you mean America\/New_York\?$/);
+  assert.throws(() => zoneOf("Mars/Olympus"), /^RangeError: Invalid time zone specified: Mars\/Olympus$/);
+  for (const name of ["__proto__", "constructor", "Factory"]) assert.throws(() => zoneOf(name), /Invalid time zone/, name);
 });

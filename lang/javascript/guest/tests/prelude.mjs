@@ -27,12 +27,21 @@ export const kFiles = [
   "zone.js",
   "intl/options.js",
   "intl/numbers.js",
+  "intl/zone_names.js",
   "intl/dates.js",
   "intl/texts.js",
   "intl.js",
   "process.js",
   "session.js",
 ];
+// A file of the installed language: the module of QuickJS, and the libraries that are evaluated before the prelude. undefined where
+// MEMBRANE_LANGUAGES names no directory that has it.
+export function languageFile(name) {
+  const file = path.join(process.env.MEMBRANE_LANGUAGES ?? "", "js", name);
+  return process.env.MEMBRANE_LANGUAGES && fs.existsSync(file) ? file : undefined;
+}
+export const kTimeZones = languageFile("zones.js");
+export const kLibraries = [languageFile("typescript.js"), kTimeZones].filter(Boolean);
 export const source = (name) => fs.readFileSync(path.join(folder, name), "utf8");
 
 // What QuickJS has, but not every Node.

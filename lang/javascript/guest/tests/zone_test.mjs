@@ -71,3 +71,18 @@ test("a zone that is one offset needs no change", () => {
   context.__membrane.useZone({ name: "+02:00", tzif_base64: whole.toString("base64") });
   assert.equal(vm.runInContext("String(new Date(0))", context), "Thu Jan 01 1970 02:00:00 GMT+0200 (+02)");
 });
+
+test("TZ is a name or a rule, and the embedder's zone holds without it", { skip }, () => {
+  const { run, use } = contextIn(kZones[1]);
+  const set = (text) => run(`__membrane.useVariable(${JSON.stringify(text)})`);
+  const kRule = "EST5EDT,M3.2.0,M11.1.0";
+  set(`:${kRule}`);
+  const year = `Array.from({ length: 366 }, (_, day) => new Date(Date.UTC(2024, 0, 1 + day, 7, 30)).getHours()).join()`;
+  assert.equal(run(year), inZone(kZones[1], () => vm.runInContext(year, vm.createContext({}))));
+  set("nonsense");
+  assert.equal(run("new Date(0).getTimezoneOffset()"), 0);
+  set(undefined);
+  assert.equal(run("new Date(0).getTimezoneOffset()"), 300);
+  use(null);
+  assert.equal(run("new Date(0).getTimezoneOffset()"), 0);
+});

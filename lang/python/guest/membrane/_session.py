@@ -26,7 +26,7 @@ import traceback
 import types
 
 from membrane import _capabilities, _display, _door, _files, _functions, _hashes, _loop, _matplotlib, _net, _packages, \
-    _processes, _random, _threads, _tracebacks
+    _processes, _random, _threads, _tracebacks, _zone
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OUR_PACKAGES = tuple(_OURS + package + os.sep for package in ("membrane", "requests"))
@@ -68,6 +68,7 @@ def warm():
     _tracebacks.install()
     _matplotlib.install()
     _random.install()
+    _zone.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)  # if the turn runs out of fuel
@@ -146,7 +147,6 @@ def turn(source):
     if "packages" in request:
         _packages.use(request["packages"])
     if "zone" in request:
-        from membrane import _zone
         _zone.use(request["zone"])
     if "functions" in request:
         _functions.define(request["functions"])

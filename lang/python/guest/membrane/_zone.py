@@ -1,5 +1,5 @@
-"""The time zone of local time, where the embedder chooses one. The C library knows UTC alone, so what Python asks it for is
-answered here, by the zone's rules: the functions of `time`, and the methods of datetime and date.
+"""The time zone of local time, where the embedder chooses one, or the variable TZ and time.tzset(). The C library knows UTC alone, so
+what Python asks it for is answered here, by the zone's rules: the functions of `time`, and the methods of datetime and date.
 
 datetime's classes stay the ones that libraries in C were built for. They take no attributes, so their dictionaries are written to.
 """
@@ -13,6 +13,7 @@ import sys
 import time
 
 _zone = None  # a ZoneInfo; None: UTC
+_given = None  # the embedder's, which holds without TZ
 _installed = False
 _bare = {name: getattr(time, name) for name in ("gmtime", "localtime", "mktime", "asctime", "strftime", "time")}
 _bare_tzname = time.tzname
@@ -21,34 +22,85 @@ _SECOND = datetime.timedelta(seconds=1)
 _NEW_YEAR = (1, 7)  # months of standard and summer time, whatever the zone
 
 
+def install():
+    """Gives `time` the function that it lacks."""
+    tzset.__module__ = "time"
+    time.tzset = tzset
+
+
 def use(words):
     """words: the zone's name and its rules as base64; None: UTC."""
-    global _zone
+    global _given
     if words is None:
-        if _zone is None:
+        if _given is None:
             return
-        _zone = None
-    elif _zone is None or words != use.words:
-        import base64
-        import io
-        import zoneinfo
-        _zone = zoneinfo.ZoneInfo.from_file(io.BytesIO(base64.b64decode(words["tzif_base64"])), key=words["name"])
+        os.environ.pop("TZ", None)
+    else:
+        os.environ["TZ"] = words["name"]
+    if words is None or words != use.words:
+        _given = None if words is None else _zone_of_bytes(_decoded(words["tzif_base64"]), words["name"])
     use.words = words
-    if not _installed:
-        _install()
-    _tell_constants(words)
+    _apply(_given)
 
 
 use.words = None
 
 
-def _tell_constants(words):
+def tzset():
+    """Adjusts local time to the variable TZ of os.environ: a name such as Europe/Berlin, or a rule such as EST5EDT,M3.2.0,M11.1.0.
+    What is neither is UTC."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if _given is not None and name in ("", _given.key):
+        _apply(_given)
+    else:
+        _apply(_zone_named(name) if name else None)
+
+
+def _zone_named(name):
+    import zoneinfo
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (KeyError, OSError, ValueError):  # no zone's name; a directory's; not a name
+        pass
+    try:
+        return _zone_of_bytes(_bytes_of_rule(name), name)
+    except ValueError:
+        return None
+
+
+def _zone_of_bytes(rules, name):
+    import io
+    import zoneinfo
+    return zoneinfo.ZoneInfo.from_file(io.BytesIO(rules), key=name)
+
+
+def _decoded(text):
+    import base64
+    return base64.b64decode(text)
+
+
+def _bytes_of_rule(text):
+    """A file (RFC 8536) that has one rule for all times."""
+    head = b"TZif2".ljust(20, b"\0") + bytes(19) + b"\1" + bytes(3) + b"\4"  # one kind of time, and four letters of its name
+    block = head + bytes(6) + b"UTC\0"
+    return block + block + b"\n" + text.encode() + b"\n"
+
+
+def _apply(zone):
+    global _zone
+    if zone is _zone:
+        return
+    _zone = zone
+    if not _installed:
+        _install()
+    _tell_constants()
+
+
+def _tell_constants():
     """time.tzname and its like: of the year that it is, as the C library has them."""
-    if words is None:
-        os.environ.pop("TZ", None)
+    if _zone is None:
         time.timezone, time.altzone, time.daylight, time.tzname = 0, 0, 0, _bare_tzname
         return
-    os.environ["TZ"] = words["name"]
     year = _bare["gmtime"](_bare["time"]()).tm_year
     both = [_told(datetime.datetime(year, month, 1, tzinfo=_zone)) for month in _NEW_YEAR]
     standard = min(both)

@@ -57,6 +57,21 @@ class Zone(unittest.TestCase):
                 # Its own TZ stays UTC, whatever os.environ says: what reads that was replaced.
                 self.assertEqual(shown(use + TELL, "UTC"), shown(TELL, zone))
 
+    def test_tzset_is_as_the_c_library_has_it(self):
+        install = f"import os, sys, time; sys.path.insert(0, {str(GUEST)!r}); from membrane import _zone; _zone.install()\n"
+        own = "import os, time\n"
+        for zone in (ZONES[0], ":" + ZONES[1], "EST5EDT,M3.2.0,M11.1.0", "JST-9", "<+0330>-3:30", "UTC"):
+            with self.subTest(zone):
+                code = f"os.environ['TZ'] = {zone!r}; time.tzset()\n" + TELL
+                self.assertEqual(shown(install + code, "UTC"), shown(own + code, "UTC"))
+        back = f"os.environ['TZ'] = {ZONES[0]!r}; time.tzset(); del os.environ['TZ']; time.tzset()\n" + TELL
+        self.assertEqual(shown(install + back, "UTC"), shown(TELL, "UTC"))
+
+    def test_tzset_returns_to_the_embedders_zone(self):
+        use = USE.format(guest=str(GUEST), name=ZONES[1], path=str(DATABASE / ZONES[1])) + "import os, time\n_zone.install()\n"
+        change = f"os.environ['TZ'] = {ZONES[0]!r}; time.tzset(); del os.environ['TZ']; time.tzset()\n"
+        self.assertEqual(shown(use + change + TELL, "UTC"), shown(TELL, ZONES[1]))
+
     def test_without_a_zone_it_is_utc_again(self):
         use = USE.format(guest=str(GUEST), name=ZONES[0], path=str(DATABASE / ZONES[0])) + "_zone.use(None)\n"
         self.assertEqual(shown(use + TELL, "UTC"), shown(TELL, "UTC"))
