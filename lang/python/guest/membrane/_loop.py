@@ -1,7 +1,6 @@
 """An event loop for asyncio where there are no sockets: timers, tasks, futures, and the scheduler's threads."""
 
 import asyncio
-import functools
 import sys
 import warnings
 
@@ -66,7 +65,7 @@ class Loop(asyncio.BaseEventLoop):
 
 
 def _run_forever(loop):
-    """BaseEventLoop.run_forever of a thread: other threads run between two rounds, and it is no thread's running loop then."""
+    """BaseEventLoop.run_forever of a thread: other threads run between two rounds."""
     run_forever, stop = asyncio.BaseEventLoop.run_forever, asyncio.BaseEventLoop.stop
     if loop.is_running() or loop.is_closed():
         return run_forever(loop)  # which raises
@@ -80,26 +79,66 @@ def _run_forever(loop):
             loop._waits_in_thread = False
         loop._is_told_to_stop = loop._stopping
         stop(loop)  # after one iteration
-        with _NoneRuns():
-            run_forever(loop)
+        run_forever(loop)
         if loop._is_told_to_stop:
             return
 
 
-class _NoneRuns:
-    """Puts the loop and the task aside on whose stack another thread's loop has its round."""
+def _run_until_complete(loop, future):
+    """BaseEventLoop.run_until_complete of a thread."""
+    if loop.is_running() or loop.is_closed():
+        return asyncio.BaseEventLoop.run_until_complete(loop, future)  # which raises
+    is_ours = not asyncio.isfuture(future)
+    future = asyncio.ensure_future(future, loop=loop)
+    if is_ours:
+        future._log_destroy_pending = False  # the error is raised here
+    stop = asyncio.base_events._run_until_complete_cb
+    future.add_done_callback(stop)
+    try:
+        yield from _run_forever(loop)
+    except BaseException:
+        if is_ours and future.done() and not future.cancelled():
+            future.exception()
+        raise
+    finally:
+        future.remove_done_callback(stop)
+    if not future.done():
+        raise RuntimeError("Event loop stopped before Future completed.")
+    return future.result()
 
-    def __enter__(self):
-        self._loop, self._put_back = asyncio._get_running_loop(), None
-        swap = getattr(asyncio.tasks, "_swap_current_task", None)
-        if swap and self._loop is not None and asyncio.current_task(self._loop) is not None:
-            self._put_back = functools.partial(swap, self._loop, swap(self._loop, None))
-        asyncio._set_running_loop(None)
 
-    def __exit__(self, *_):
-        asyncio._set_running_loop(self._loop)
-        if self._put_back is not None:
-            self._put_back()
+def _run_by_runner(runner, coro, *, context=None):
+    """asyncio.Runner.run of a thread, which has no signals."""
+    if asyncio._get_running_loop() is not None or not asyncio.iscoroutine(coro):
+        return asyncio.Runner.run(runner, coro, context=context)
+    loop = runner.get_loop()
+    task = loop.create_task(coro, context=runner._context if context is None else context)
+    return (yield from _run_until_complete(loop, task))
+
+
+def _run(main, **options):
+    """asyncio.run of a thread."""
+    if asyncio._get_running_loop() is not None:
+        return asyncio.run(main, **options)  # which raises
+    with asyncio.Runner(**options) as runner:
+        return (yield from _run_by_runner(runner, main))
+
+
+def _set_aside():
+    """Puts the loop and the task aside on whose stack a thread runs. Gives what puts them back; None where no loop runs."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        return None
+    swap = getattr(asyncio.tasks, "_swap_current_task", None)
+    task = swap(loop, None) if swap and asyncio.current_task(loop) is not None else None
+    asyncio._set_running_loop(None)
+
+    def put_back():
+        asyncio._set_running_loop(loop)
+        if task is not None:
+            swap(loop, task)
+
+    return put_back
 
 
 def _time_to_timer(loop):
@@ -133,7 +172,11 @@ def install():
     """Makes asyncio.run(), asyncio.new_event_loop(), asyncio.EventLoop and the like give this loop."""
     asyncio.SelectorEventLoop = asyncio.EventLoop = Loop
     asyncio.create_task = asyncio.tasks.create_task = _create_task
-    _resumable.waits[asyncio.BaseEventLoop.run_forever] = _run_forever
+    _scheduler.set_loop_aside = _set_aside
+    _resumable.waits.update({
+        asyncio.BaseEventLoop.run_forever: _run_forever, asyncio.BaseEventLoop.run_until_complete: _run_until_complete,
+        asyncio.Runner.run: _run_by_runner, asyncio.run: _run,
+    })
     # The class that set_event_loop_policy(None) restores; its location depends on the version.
     for module in (asyncio, sys.modules.get("asyncio.unix_events")):
         for name in ("DefaultEventLoopPolicy", "_DefaultEventLoopPolicy"):

@@ -67,6 +67,7 @@ _standing = []  # (task, wait) of waits in calls that cannot be suspended, the l
 _last_ident = MAIN.ident
 steps = 0  # made by threads
 send_requests = None  # [request] -> [answer], set by the module that knows requests
+set_loop_aside = lambda: None  # before a thread's step, on top of another's: what puts the loop back; set by the module that knows loops
 
 
 def start(name, ident, steps, daemon, may_be_left=False):
@@ -176,6 +177,7 @@ def _step(task):
     steps += 1
     before, current = current, task
     task.is_running = True
+    put_loop_back = set_loop_aside()
     try:
         task.wait = task.context.run(task.steps.send, task.wait)
     except StopIteration:
@@ -183,6 +185,8 @@ def _step(task):
         _tasks.remove(task)
     finally:
         current, task.is_running = before, False
+        if put_loop_back is not None:
+            put_loop_back()
 
 
 def _ask():

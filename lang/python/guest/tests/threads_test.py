@@ -599,6 +599,67 @@ class LoopsInThreads(ThreadsTest):
                 """), ["[(3, True), (1, True)] True", "(2, True) 5", "(0, False)",
                     "[True, (0, True), True, (0, False)]", "False False"])
 
+    def test_a_loop_that_runs_until_something_is_complete_is_suspended(self):
+        """As a portal of anyio has it: the thread lives until it is told to stop, and serves others meanwhile."""
+        for run in ("asyncio.run(serve())", "asyncio.Runner().run(serve())", "asyncio.new_event_loop().run_until_complete(serve())"):
+            self.assertEqual(self.script(f"""
+                import asyncio, concurrent.futures, threading
+                ready = concurrent.futures.Future()
+                async def serve():
+                    stop = asyncio.Event()
+                    ready.set_result((asyncio.get_running_loop(), stop))
+                    await stop.wait()
+                    return "served"
+                def run():
+                    try:
+                        print({run})
+                    except BaseException as error:
+                        print("ended by", repr(error))
+                thread = threading.Thread(target=run, daemon=True)
+                thread.start()
+                loop, stop = ready.result()
+                print(loop.is_running(), asyncio.run_coroutine_threadsafe(asyncio.sleep(1, "slept"), loop).result())
+                loop.call_soon_threadsafe(stop.set)
+                thread.join()
+                print(thread.is_alive(), loop.is_running())
+                """), ["True slept", "served", "False False"])
+
+    def test_what_a_loop_in_a_thread_raises_is_the_threads(self):
+        self.assertEqual(self.script("""
+            import asyncio, concurrent.futures, threading
+            async def fails(kind):
+                await asyncio.sleep(1)
+                raise kind("oh")
+            def run():
+                for kind in (ValueError, SystemExit, asyncio.CancelledError):
+                    try:
+                        asyncio.run(fails(kind))
+                    except BaseException as error:
+                        print(type(error).__name__)
+                for wrong in (None, 5):
+                    try:
+                        asyncio.run(wrong)
+                    except (TypeError, ValueError):
+                        print("wrong")
+                loop = asyncio.new_event_loop()
+                loop.call_later(1, loop.stop)
+                try:
+                    loop.run_until_complete(loop.create_future())
+                except RuntimeError as error:
+                    print(error)
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+            async def outer():
+                return await asyncio.to_thread(lambda: asyncio.run(asyncio.sleep(1, "inner")))
+            print(asyncio.run(outer()))
+            async def beside():  # the usual way to wait for a coroutine in a function that a loop has called
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    return pool.submit(asyncio.run, asyncio.sleep(1, "beside")).result(), asyncio.current_task() is not None
+            print(asyncio.run(beside()))
+            """), ["ValueError", "SystemExit", "CancelledError", "wrong", "wrong", "Event loop stopped before Future completed.",
+                    "inner", "('beside', True)"])
+
     def test_a_loop_in_a_thread_stays_for_later_cells(self):
         self.run_turn("import asyncio, threading\nloop = asyncio.new_event_loop()\n"
                       "threading.Thread(target=loop.run_forever, daemon=True).start()")
