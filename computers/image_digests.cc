@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
-#include "base/environment.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
+#include "base/user_directory.h"
 
 namespace membrane::computers {
 namespace {
@@ -19,12 +19,7 @@ constexpr const char* kEnding = ".digest";
 
 }  // namespace
 
-std::string ImageDigests::default_directory() {
-  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))
-    return cache + "/membrane/images";
-  const std::string home = environment_variable("HOME");
-  return home.starts_with('/') ? home + "/.cache/membrane/images" : "";
-}
+std::string ImageDigests::default_directory() { return user_path(UserDirectory::kCache, "images"); }
 
 std::string ImageDigests::mark_of(const struct stat& file) {
   std::string mark;

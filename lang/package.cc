@@ -11,6 +11,7 @@
 #include "base/diagnostic.h"
 #include "base/environment.h"
 #include "base/json.h"
+#include "base/user_directory.h"
 #include "lang/language_names.h"
 
 namespace membrane::lang {
@@ -250,9 +251,8 @@ std::vector<std::string> package_directories() {
   std::vector<std::string> directories;
   if (const std::string given = environment_variable("MEMBRANE_LANGUAGES"); !given.empty())
     directories.push_back(given);
-  const std::string data = environment_variable("XDG_DATA_HOME"), home = environment_variable("HOME");
-  if (data.starts_with('/')) directories.push_back(data + "/membrane/languages");
-  else if (!home.empty()) directories.push_back(home + "/.local/share/membrane/languages");
+  if (std::string own = user_path(UserDirectory::kData, "languages"); !own.empty())
+    directories.push_back(std::move(own));
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error)

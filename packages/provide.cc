@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/environment.h"
 #include "base/hex.h"
 #include "base/private_file.h"
+#include "base/user_directory.h"
 #include "packages/bytecode.h"
 #include "packages/installer.h"
 #include "packages/layer.h"
@@ -139,13 +139,7 @@ Names names_for(lang::Driver driver) {
   return nullptr;
 }
 
-std::string default_cache_directory() {
-  // By its specification, a path that is not absolute is ignored.
-  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))
-    return cache + "/membrane/packages";
-  const std::string home = environment_variable("HOME");
-  return home.empty() ? "" : home + "/.cache/membrane/packages";
-}
+std::string default_cache_directory() { return user_path(UserDirectory::kCache, "packages"); }
 
 Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const sandbox::Template> language,
                                                          const Wanted& wanted, const Options& options) {

@@ -1,7 +1,6 @@
 #include "service/config.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -168,16 +167,6 @@ Status set(const Setting& setting, const policy::Node& node, Config& config) {
 }  // namespace
 
 std::span<const Setting> settings() { return kSettings; }
-
-std::string default_state_directory() {
-  const auto of = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  if (const std::string home = of("XDG_STATE_HOME"); home.starts_with('/')) return home + "/membrane/service";
-  const std::string home = of("HOME");
-  return home.empty() ? "" : home + "/.local/state/membrane/service";
-}
 
 Status read_config(std::string_view toml, Config& config) {
   MEMBRANE_ASSIGN(const policy::Node root, policy::parse_toml(toml));

@@ -23,7 +23,7 @@ struct Config {
   std::string listen = "127.0.0.1";
   uint64_t port = 7400;
   std::string tls_certificate, tls_key;
-  std::string state;  // "": default_state_directory()
+  std::string state;  // "": the user's own (base/user_directory.h)
   uint64_t threads = 8;
   uint64_t sandboxes = 10'000;
   uint64_t usual_ttl_s = 3'600, most_ttl_s = 30ull * 24 * 3'600;
@@ -57,9 +57,6 @@ struct Setting {
   std::string_view help;
 };
 std::span<const Setting> settings();
-
-// $XDG_STATE_HOME/membrane/service, or ~/.local/state/membrane/service. "" without a home.
-std::string default_state_directory();
 
 // Applies the text's settings to `config`. Errors: kInvalidInput, with the line, and a hint for an unknown
 // key.

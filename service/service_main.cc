@@ -14,6 +14,7 @@
 #include "base/freed_memory.h"
 #include "base/private_file.h"
 #include "base/standard_files.h"
+#include "base/user_directory.h"
 #include "packages/provide.h"
 #include "sandbox/session/language_templates.h"
 #include "service/config.h"
@@ -104,7 +105,7 @@ McpOptions mcp_options(const Config& config) {
 
 // Returns the directory, created if missing, and closed to others.
 Result<std::string> state_directory(const Config& config) {
-  const std::string path = config.state.empty() ? default_state_directory() : config.state;
+  const std::string path = config.state.empty() ? user_path(UserDirectory::kState, "service") : config.state;
   if (path.empty())
     return fail(ErrorCode::kInvalidArgument, "there is no directory for the service's state",
                 "Give --state DIRECTORY.");

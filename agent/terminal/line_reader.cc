@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <sstream>
 
-#include "base/environment.h"
 #include "base/private_file.h"
 #include "base/shared_library.h"
 #include "base/terminal.h"
+#include "base/user_directory.h"
 
 namespace membrane::agent {
 
@@ -226,14 +226,7 @@ std::string unfolded(std::string_view line) {
 
 }  // namespace
 
-std::string History::default_path(std::string_view name) {
-  std::string directory;
-  if (const std::string state = environment_variable("XDG_STATE_HOME"); state.starts_with('/'))
-    directory = state;
-  else if (const std::string home = environment_variable("HOME"); home.starts_with('/'))
-    directory = home + "/.local/state";
-  return directory.empty() ? "" : directory + "/membrane/" + std::string(name);
-}
+std::string History::default_path(std::string_view name) { return user_path(UserDirectory::kState, name); }
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include "base/diagnostic.h"
 #include "base/environment.h"
 #include "base/private_file.h"
+#include "base/user_directory.h"
 #include "linux/image/directory.h"
 #include "linux/image/layer.h"
 #include "linux/image/layer_writer.h"
@@ -26,9 +27,7 @@ constexpr const char* kRemoved = ".removed";  // beside images: by their digests
 // The user's own directory; "" without a home.
 std::string own_directory() {
   if (std::string given = environment_variable("MEMBRANE_IMAGES"); !given.empty()) return given;
-  const std::string data = environment_variable("XDG_DATA_HOME"), home = environment_variable("HOME");
-  if (data.starts_with('/')) return data + "/membrane/images";
-  return home.empty() ? "" : home + "/.local/share/membrane/images";
+  return user_path(UserDirectory::kData, "images");
 }
 
 std::vector<std::string> directories() {

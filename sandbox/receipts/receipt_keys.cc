@@ -10,11 +10,11 @@
 #include <iterator>
 
 #include "base/ed25519.h"
-#include "base/environment.h"
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
+#include "base/user_directory.h"
 #include "sandbox/receipts/receipt.h"
 
 namespace membrane::sandbox {
@@ -158,13 +158,7 @@ Status KeyRing::revoke(std::string_view id, const std::string& now) {
   return {};
 }
 
-std::string default_key_file() {
-  // By its specification, a path that is not absolute is ignored.
-  if (const std::string config = environment_variable("XDG_CONFIG_HOME"); config.starts_with('/'))
-    return config + "/membrane/receipt-keys.json";
-  const std::string home = environment_variable("HOME");
-  return home.empty() ? "" : home + "/.config/membrane/receipt-keys.json";
-}
+std::string default_key_file() { return user_path(UserDirectory::kConfig, "receipt-keys.json"); }
 
 Result<KeyRing> load_own_keys(const std::string& path) {
   struct stat status{};

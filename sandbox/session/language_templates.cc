@@ -1,17 +1,13 @@
 #include "sandbox/session/language_templates.h"
 
-#include "base/environment.h"
+#include "base/user_directory.h"
 #include "lang/package.h"
 #include "sandbox/session/warm_lists.h"
 
 namespace membrane::sandbox {
 
 std::string LanguageTemplates::default_cache_directory() {
-  // By its specification, a path that is not absolute is ignored.
-  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))
-    return cache + "/membrane/templates";
-  const std::string home = environment_variable("HOME");
-  return home.empty() ? "" : home + "/.cache/membrane/templates";
+  return user_path(UserDirectory::kCache, "templates");
 }
 
 Result<std::shared_ptr<const Template>> LanguageTemplates::open(lang::Package package,
