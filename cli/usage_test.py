@@ -167,7 +167,7 @@ class Usage(CommandTest):
     def test_no_command_is_an_error(self):
         self.assert_refused(self.membrane(code=2), "no command was given\n", "membrane help lists all commands")
         self.assert_refused(self.membrane("policy", code=2), "membrane policy needs a command: explain or test\n", "policy --help")
-        self.assert_refused(self.membrane("audit", code=2), "membrane audit needs a command: verify\n", "audit --help")
+        self.assert_refused(self.membrane("audit", code=2), "membrane audit needs a command: show or verify\n", "audit --help")
 
     def test_options_before_the_command_or_against_each_other(self):
         done = self.membrane("--token", "mbr_secret", "exec", "sbx1", "-e", "1", code=2)

@@ -2,10 +2,12 @@
 
 import json
 import os
+import subprocess
+import tempfile
 import unittest
 
 from mcp_test import call_of, headers_of
-from service_testing import ServiceTest
+from service_testing import COMMAND, SECONDS, ServiceTest
 
 ADD = '(func (export "run") (result i32) (i32.add (i32.const 2) (i32.const 40)))'
 
@@ -116,6 +118,45 @@ class AuditLog(ServiceTest):
         self.refused(self.service.request("GET", "/v1/sandboxes", token="mbr_unknown"), 401, "unauthorized")
         self.refused(self.service.request("GET", "/v1/sandboxes", token=False), 401, "unauthorized")
         self.assertEqual(self.records("request.refused"), before)
+
+    def shown(self, *arguments, code=0):
+        """What `membrane audit show` prints, which finds the service's log by itself."""
+        with tempfile.TemporaryDirectory() as home:
+            os.mkdir(os.path.join(home, "membrane"))
+            os.symlink(self.service.state, os.path.join(home, "membrane", "service"))
+            done = subprocess.run([COMMAND, "audit", "show", *arguments], capture_output=True, text=True, timeout=SECONDS,
+                                  env={**os.environ, "XDG_STATE_HOME": home})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout.splitlines() if code == 0 else done
+
+    def test_the_log_is_shown_and_filtered(self):
+        agent, by = self.token("exec")
+        sandbox = self.service.create("wat", policy={"time": {"real": True}})
+        self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": ADD}, token=agent)
+        created, ended = self.shown("--sandbox", sandbox)
+        self.assertRegex(created, rf"^20\d\d-\d\d-\d\dT[\d:.]+Z  owner +sandbox\.created +{sandbox} grants=time template=wat ")
+        self.assertRegex(ended, rf"Z  {by} +exec\.ended +{sandbox} .*outcome=ok")
+        self.assertEqual(self.shown("--by", by), [ended])
+        self.assertEqual(self.shown("--event", "exec", "--by", by), [ended])
+        self.assertEqual(self.shown("--event", "exe", "--by", by), [])
+        self.assertEqual(self.shown("--since", "1h", "--sandbox", sandbox), [created, ended])
+        self.assertEqual(self.shown("--since", "2999-01"), [])
+        record, = self.shown("--json", "--by", by)
+        self.assertEqual(json.loads(record), self.record("exec.ended", sandbox=sandbox))
+        self.assertIn("is not a duration", self.shown("--since", "soon", code=2).stderr)
+        self.assertIn("cannot read nowhere", self.shown("nowhere", code=2).stderr)
+
+    def test_a_changed_log_is_shown_as_far_as_it_is_intact(self):
+        for _ in range(2):
+            self.service.create("wat")
+        with open(os.path.join(self.service.state, "audit.log")) as file:
+            lines = file.readlines()
+        with tempfile.NamedTemporaryFile("w", suffix=".log") as copy:
+            copy.writelines([lines[0], lines[1].replace('"event":"', '"event":"x'), *lines[2:]])
+            copy.flush()
+            done = self.shown(copy.name, code=1)
+        self.assertEqual(len(done.stdout.splitlines()), 2)
+        self.assertIn("line 3 does not follow the line before it", done.stderr)
 
     def test_refusals_by_a_quota(self):
         made = self.service.request("POST", "/v1/tokens", {"name": "small", "scopes": ["sandboxes:write"], "quotas": {"sandboxes": 1}}).json
