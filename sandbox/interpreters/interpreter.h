@@ -49,6 +49,8 @@ class Calls {
   [[nodiscard]] virtual std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
                                                           std::span<const engine::Value> arguments) = 0;
   [[nodiscard]] virtual std::span<uint8_t> memory() = 0;
+  // Sets a global that the module exports. False when it exports no mutable one of type i32 by this name.
+  [[nodiscard]] virtual bool set_global(std::string_view name, uint32_t value) = 0;
   [[nodiscard]] virtual host::HostMemory& host_memory() = 0;
   // The program's request to the host, as JSON (host/calls/door.h). Nothing when the program must not continue.
   [[nodiscard]] virtual std::optional<std::string> ask(engine::HostCall& during,

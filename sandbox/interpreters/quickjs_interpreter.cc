@@ -30,9 +30,9 @@ constexpr std::string_view kPrelude[] = {
     "rewrite.js",    "node/",   "hints.js",        "types.js",        "builtins.js",        "resolve.js",
     "modules.js",    "zone.js", "intl/options.js", "intl/numbers.js", "intl/zone_names.js", "intl/dates.js",
     "intl/texts.js", "intl.js", "process.js",      "signatures.js",   "functions.js",       "session.js"};
-// Of the module's 1 MiB: QuickJS calls some functions without checking the limit, which need the
-// rest.
-constexpr uint32_t kJsStackBytes = 786'432;
+// The module was built with a stack of 1 MiB, below its data, which is enough for 3,000 nested calls of JavaScript. So
+// it gets one of the heap. QuickJS calls some functions without checking its limit, which need the rest.
+constexpr uint32_t kStackBytes = 4u << 20, kStackLimitBytes = 3u << 20, kStackAlignment = 16;
 // Words that are not names, and names that a cell cannot set.
 constexpr std::string_view kKeywords[] = {
     "Infinity",  "NaN",     "await",    "break",  "case",   "catch", "class",      "const",   "continue",
@@ -197,8 +197,13 @@ bool QuickJsInterpreter::define_host_functions(const QuickJsModule& js) {
 Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package) {
   const QuickJsModule js = QuickJsModule::between_turns(calls);
   if (!calls.call("_initialize", {})) return false;
+  const auto stack = js.call("wasm_malloc", {kStackBytes});
+  if (!stack || *stack == 0) return false;
+  const uint32_t top = (*stack + kStackBytes) & ~(kStackAlignment - 1);
+  if (!calls.set_global("__stack_pointer", top))
+    return fail(ErrorCode::kUnsupported, "the module does not export its __stack_pointer", "");
   const auto begun = js.call("qjs_init", {});
-  if (!begun || !js.call("qjs_set_max_stack_size", {kJsStackBytes}) ||
+  if (!begun || !js.call("qjs_set_max_stack_size", {kStackLimitBytes}) ||
       !js.call("qjs_set_promise_rejection_handler", {1}) || !js.call("qjs_set_module_loader", {1}))
     return false;
   const auto undefined = js.call("qjs_get_undefined", {}), truth = js.call("qjs_get_true", {}),

@@ -259,6 +259,14 @@ bool Body::start(std::string_view name, std::span<const engine::Value> arguments
   return true;
 }
 
+bool Body::set_global(std::string_view name, uint32_t value) {
+  const auto found = instance_->find_export(name);
+  engine::GlobalInstance* const global = found ? found->global : nullptr;
+  if (global == nullptr || !global->type.is_mutable || global->type.type != wasm::ValType::kI32) return false;
+  global->bits = value;
+  return true;
+}
+
 bool Body::call(std::string_view name, std::span<const engine::Value> arguments) {
   is_of_program_ = false;
   return start(name, arguments) && take_result(run());

@@ -105,6 +105,7 @@ class Body final : public Calls {
   [[nodiscard]] std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
                                                   std::span<const engine::Value> arguments) override;
   [[nodiscard]] std::span<uint8_t> memory() override { return guest_->memory(); }
+  [[nodiscard]] bool set_global(std::string_view name, uint32_t value) override;
   [[nodiscard]] host::HostMemory& host_memory() override { return guest_->host_memory(); }
   [[nodiscard]] std::optional<std::string> ask(engine::HostCall& during, std::string_view request) override;
 

@@ -49,9 +49,13 @@ TEST_F(JavaScript, TextsAndBytesBecomeOneAnotherWithoutAFurtherCopy) {
 
 TEST_F(JavaScript, FunctionsCallThemselvesAsDeepAsProgramsDo) {
   begin(session_options());
-  EXPECT_EQ(exec("const depth = (n) => n === 0 ? 0 : 1 + depth(n - 1); depth(3000)").result, "3000");
+  EXPECT_EQ(exec("const depth = (n) => n === 0 ? 0 : 1 + depth(n - 1); depth(10000)").result, "10000");
   EXPECT_NE(render_text(exec("depth(1e9)"), false).find("RangeError"), std::string::npos);
-  EXPECT_EQ(exec("depth(3000)").result, "3000");
+  EXPECT_EQ(
+      exec("const nested = (n) => n === 0 ? 0 : 1 + [n].map((n) => nested(n - 1))[0]; nested(1500)").result,
+      "1500");
+  EXPECT_EQ(exec("try { nested(1e9) } catch (error) { error.name }").result, "'RangeError'");
+  EXPECT_EQ(exec("depth(10000)").result, "10000");
 }
 
 TEST_F(JavaScript, AScriptThatImportsIsAModuleAndFilesAreFoundBesideIt) {
