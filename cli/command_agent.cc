@@ -91,10 +91,7 @@ Result<agent::Catalog> load_catalog(const Options& options, bool has_wat) {
 Result<std::shared_ptr<policy::Budget>> budget_of(const Options& options, policy::Limits limits,
                                                   bool has_session) {
   if (!options.task_fuel.empty()) {
-    if (const Status set = policy::set_limit(limits, "fuel", options.task_fuel); !set)
-      return fail(ErrorCode::kInvalidArgument,
-                  "--task-fuel " + options.task_fuel + " is not an amount of fuel",
-                  "Write it as 1000000 or 2e9.");
+    MEMBRANE_TRY(policy::set_limit(limits, "fuel", options.task_fuel, "--task-fuel"));
   } else if (has_session) {
     limits.fuel = limits.fuel > UINT64_MAX / options.max_steps ? UINT64_MAX : limits.fuel * options.max_steps;
   }

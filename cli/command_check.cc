@@ -142,7 +142,7 @@ Result<int> show_plain(const std::string& plain, const Options& options, const s
 
 Result<int> run(const Options& options) {
   policy::Limits limits;
-  MEMBRANE_TRY(policy::set_limit(limits, "wall", options.wall));
+  MEMBRANE_TRY(policy::set_limit(limits, "wall", options.wall, "--wall"));
   MEMBRANE_ASSIGN(const std::string source, read_input(options.file, kMaxProgramBytes));
   const std::string name =
       options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();

@@ -113,7 +113,7 @@ Status add_policy(const Options& options, computers::ImageBuild& build) {
   }
   for (const std::string& grant : options.allow) MEMBRANE_TRY(policy::allow(policy, grant));
   for (const auto& [name, value] : options.limits)
-    if (!value.empty()) MEMBRANE_TRY(policy::set_limit(policy.limits, name, value));
+    if (!value.empty()) MEMBRANE_TRY(policy::set_limit(policy.limits, name, value, "--" + std::string(name)));
   MEMBRANE_TRY(computers::check_grants(policy));
   MEMBRANE_TRY(computers::check_limits(policy.limits));
   if (!policy.fs.empty())

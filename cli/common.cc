@@ -82,12 +82,17 @@ void PolicyOptions::add_to(CLI::App& command, Of of, Kinds kinds) {
   if (kinds != Kinds::kWasm) add_limits_of_linux(command, is_both ? "Limits of --kind linux" : kOfAll);
 }
 
+// "--call-depth" for the limit call_depth.
+static std::string flag_of(const std::string& limit) {
+  std::string flag = "--" + limit;
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
 void PolicyOptions::add_limit(CLI::App& command, const char* group, const char* name, const char* type,
                               const char* help) {
-  std::string flag = std::string("--") + name;
-  std::ranges::replace(flag, '_', '-');
   limits_.push_back(std::make_unique<Limit>(Limit{name, {}}));
-  command.add_option(flag, limits_.back()->value, help)->type_name(type)->group(group);
+  command.add_option(flag_of(name), limits_.back()->value, help)->type_name(type)->group(group);
 }
 
 void PolicyOptions::add_limits_of_wasm(CLI::App& command, const char* group) {
@@ -136,19 +141,6 @@ bool PolicyOptions::is_empty() const {
          std::ranges::all_of(limits_, [](const auto& limit) { return limit->value.empty(); });
 }
 
-// As it was typed: the policy's name of a limit, and its form of the value, are others.
-static Error typed_limit_error(const std::string& name, const std::string& value, Error error) {
-  constexpr std::string_view kOutOfRange = " is out of range.", kColon = ": ";
-  std::string flag = "--" + name;
-  std::ranges::replace(flag, '_', '-');
-  const std::string typed = flag + " " + value;
-  const size_t colon = error.message.find(name + std::string(kColon));
-  if (error.message.ends_with(kOutOfRange)) error.message = typed + std::string(kOutOfRange);
-  else if (colon != std::string::npos)
-    error.message.replace(0, colon + name.size() + kColon.size(), typed + std::string(kColon));
-  return error;
-}
-
 Status check_granted(const policy::Policy& policy) {
   MEMBRANE_TRY(policy::check_granted_files(policy));
   return host::check_granted_secrets(policy.http);
@@ -163,8 +155,7 @@ uint64_t PolicyOptions::most_program_bytes(uint64_t usual, uint64_t most) const 
 Status PolicyOptions::set_limits(policy::Limits& limits) const {
   for (const auto& limit : limits_) {
     if (limit->value.empty()) continue;
-    if (Status set = policy::set_limit(limits, limit->name, limit->value); !set)
-      return std::unexpected(typed_limit_error(limit->name, limit->value, std::move(set).error()));
+    MEMBRANE_TRY(policy::set_limit(limits, limit->name, limit->value, flag_of(limit->name)));
   }
   return {};
 }

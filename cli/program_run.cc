@@ -73,10 +73,7 @@ Result<std::optional<uint64_t>> freeze_after(const RunCommandOptions& options) {
   if (options.freeze_after.empty()) return std::optional<uint64_t>();
   if (options.freeze_after == "0") return 0;  // before the first instruction; invalid as a limit
   policy::Limits limits;
-  if (const Status set = policy::set_limit(limits, "fuel", options.freeze_after); !set)
-    return fail(ErrorCode::kInvalidArgument,
-                "--freeze-after " + options.freeze_after + " is not an amount of fuel",
-                "Write it as 1000000 or 2e9.");
+  MEMBRANE_TRY(policy::set_limit(limits, "fuel", options.freeze_after, "--freeze-after"));
   return limits.fuel;
 }
 

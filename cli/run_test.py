@@ -309,7 +309,7 @@ for words, text in ("run -e (nop)", ""), ("run missing.wat", ""), ("check -", "(
                 (["-e", SEVEN, "--fuel", "much"], "much", "2e9"),
                 (["-e", SEVEN, "--wall", "10"], "unit", "10 s"),
                 (["-e", SEVEN, "--memory", "64"], "less than a page", "64MiB"),
-                (["-e", SEVEN, "--memory", "10GB"], "--memory 10GB is out of range", "4 GiB"),
+                (["-e", SEVEN, "--memory", "10GB"], "--memory: 10GB is out of range", "4 GiB"),
                 (["-e", SEVEN, "--allow", "fs:read"], "fs:read", "fs:read:"),
                 (["-e", SEVEN, "--allow", "everything"], "everything", "http"),
                 (["-e", SEVEN, "--allow", "ai"], "MEMBRANE_MODEL and MEMBRANE_BASE_URL are not set", "MEMBRANE_MODEL=")):

@@ -500,21 +500,21 @@ Result<Policy> load_policy(const std::string& path, const Limits& unless_given) 
   return parse_policy(text, path, unless_given);
 }
 
-Status set_limit(Limits& limits, std::string_view name, std::string_view value) {
+Status set_limit(Limits& limits, std::string_view name, std::string_view value, std::string where) {
   const LimitRow* row = find_limit(name);
   if (row == nullptr)
     return fail(ErrorCode::kInvalidArgument, "There is no limit \"" + std::string(name) + "\".",
                 suggest(name, limit_names()));
+  if (where.empty()) where = name;
   auto parsed = parse_quantity(row->kind, value);
   if (!parsed) {
-    parsed.error().message.insert(0, std::string(name) + ": ");
+    parsed.error().message.insert(0, where + ": ");
     return std::unexpected(std::move(parsed.error()));
   }
-  Policy changed;
-  changed.limits = limits;
-  changed.limits.*(row->member) = *parsed;
-  MEMBRANE_TRY(validate(changed));
-  limits = changed.limits;
+  Limits changed = limits;
+  changed.*(row->member) = *parsed;
+  MEMBRANE_TRY(validate_limit(changed, name, where, value));
+  limits = changed;
   return {};
 }
 

@@ -185,6 +185,9 @@ Result<Policy> load_policy(const std::string& path, const Limits& unless_given =
 // What a policy must satisfy however it was made: values in range, no two grants for the same thing, nothing that
 // could not be enforced. parse_policy and allow have already checked it.
 Status validate(const Policy& policy);
+// The same for the limit of this name. Messages begin with `where`, and have the value as `written` where that is given.
+Status validate_limit(const Limits& limits, std::string_view name, const std::string& where,
+                      std::string_view written = {});
 
 // Adds what one `--allow` flag grants: "http:GET,POST:https://example.org/*", "http:example.org",
 // "fs:read:./data", "fs:write:./out:/out", "kv", "kv:./store.db", "sql:name:./file.db",
@@ -195,8 +198,9 @@ Status allow(Policy& policy, std::string_view flag);
 // `grant` may contain text that a program chose: it is quoted, so that nothing in it is special to the shell.
 std::string allow_flag(std::string_view grant);
 
-// Sets one limit from its flag ("--fuel 2e9", "--memory 64MiB", "--wall 10s"): names as in the [limits] table.
-Status set_limit(Limits& limits, std::string_view name, std::string_view value);
+// Sets the limit of this name in the [limits] table to a value as a flag has it ("2e9", "64MiB", "10s"). Messages begin
+// with `where`, by which the caller knows the limit ("--fuel"), else with its name. On failure the limits are unchanged.
+Status set_limit(Limits& limits, std::string_view name, std::string_view value, std::string where = {});
 
 // Refuses a policy with controls that only a Linux sandbox can enforce: a platform, and limits of disk, tasks and
 // CPU time. Errors: kUnsupported.

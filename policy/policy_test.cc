@@ -572,6 +572,9 @@ TEST(SetLimit, TakesTheNamesOfTheTable) {
   EXPECT_EQ(limits.memory_bytes, 64u << 20);
   EXPECT_EQ(limits.wall_ms, 10'000u);
   const Limits before = limits;
+  EXPECT_EQ(set_limit(limits, "call_depth", "0", "--call-depth").error().message,
+            "--call-depth: 0 is out of range.");
+  EXPECT_EQ(set_limit(limits, "wall", "1h1", "--wall").error().message.substr(0, 8), "--wall: ");
   EXPECT_EQ(set_limit(limits, "fuell", "1").error().hint, "did you mean fuel?");
   EXPECT_FALSE(set_limit(limits, "fuel", "lots"));
   EXPECT_FALSE(set_limit(limits, "wall", "10"));

@@ -22,9 +22,12 @@ std::string item(std::string_view list, size_t index) {
   return std::string(list) + "[" + std::to_string(index) + "]";
 }
 
-Status in_range(const std::string& where, Quantity kind, uint64_t value, uint64_t least, uint64_t most) {
+// `written`: the value as its author wrote it; "": as a policy writes it.
+Status in_range(const std::string& where, Quantity kind, uint64_t value, uint64_t least, uint64_t most,
+                std::string_view written = {}) {
   if (value >= least && value <= most) return {};
-  return refuse(where, format_quantity(kind, value) + " is out of range.",
+  return refuse(where,
+                (written.empty() ? format_quantity(kind, value) : std::string(written)) + " is out of range.",
                 "from " + format_quantity(kind, least) + " to " + format_quantity(kind, most));
 }
 
@@ -39,19 +42,17 @@ Status timeout_in_range(const std::string& where, uint64_t value) {
 }
 
 // Less than a page is no memory at all: a unit was probably forgotten.
-Status validate_memory(uint64_t bytes) {
+Status validate_memory(const std::string& where, uint64_t bytes) {
   constexpr uint64_t kPageBytes = 64 << 10;
   if (bytes == 0 || bytes >= kPageBytes) return {};
-  return refuse("limits.memory",
-                format_size(bytes) + " is less than a page of 64 KiB, so no memory would fit.",
+  return refuse(where, format_size(bytes) + " is less than a page of 64 KiB, so no memory would fit.",
                 "a number alone is bytes; write a unit, as " + std::to_string(bytes <= 4096 ? bytes : 64) +
                     "MiB, or 0 for a program without memory");
 }
 
 Status validate_limits(const Limits& limits) {
-  MEMBRANE_TRY(validate_memory(limits.memory_bytes));
-#define LIMIT(member, name, kind, least, most, words)                                 \
-  MEMBRANE_TRY(in_range("limits." name, Quantity::kind, limits.member, least, most));
+#define LIMIT(member, name, kind, least, most, words)         \
+  MEMBRANE_TRY(validate_limit(limits, name, "limits." name));
 #include "policy/limits.def"
 #undef LIMIT
   return {};
@@ -270,6 +271,16 @@ Status validate_packages(const std::string& where, Registry registry, const std:
 }
 
 }  // namespace
+
+Status validate_limit(const Limits& limits, std::string_view name, const std::string& where,
+                      std::string_view written) {
+  if (name == "memory") MEMBRANE_TRY(validate_memory(where, limits.memory_bytes));
+#define LIMIT(member, its_name, kind, least, most, words)                                            \
+  if (name == its_name) return in_range(where, Quantity::kind, limits.member, least, most, written);
+#include "policy/limits.def"
+#undef LIMIT
+  return {};
+}
 
 Status validate(const Policy& policy) {
   MEMBRANE_TRY(validate_count("http", policy.http.size()));
