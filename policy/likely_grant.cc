@@ -186,7 +186,7 @@ std::string likely_sql(std::string_view text) {
   return "sql:" + name + ":" + (path.empty() ? "./data.db" : path);
 }
 
-constexpr std::string_view kAlone[] = {"ai", "time", "random", "ask"};
+constexpr std::string_view kCapabilities[] = {"http", "fs", "kv", "sql", "ai", "time", "random", "ask"};
 
 std::string likely_of(std::string_view capability, std::string_view rest) {
   if (capability == "http") return likely_http(rest);
@@ -204,14 +204,13 @@ std::string likely_grant(std::string_view text) {
   if (is_path(text)) return likely_fs(text);
   const std::string what = in_case(text.substr(0, text.find(':')), std::tolower);
   const std::string_view rest = text.substr(std::min(what.size() + 1, text.size()));
-  constexpr std::string_view kWithMore[] = {"http", "fs", "kv", "sql"};
-  if (is_one(what, kWithMore) || is_one(what, kAlone)) return likely_of(what, rest);
+  if (is_one(what, kCapabilities)) return likely_of(what, rest);
   if (what == "https") return likely_http(rest);
   if (is_surely_host(host_in(text))) return likely_http(text);
   if (!rest.empty() && !likely_mode(what).empty()) return likely_fs(text);
   if (!rest.empty() && is_methods(what)) return likely_http(text);
   const std::string_view near =
-      nearest(what.substr(0, what.find('.')), {"http", "fs", "kv", "sql", "ai", "time", "random", "ask"});
+      nearest(what.substr(0, what.find('.')), {std::begin(kCapabilities), std::end(kCapabilities)});
   if (!near.empty()) return what.contains('.') ? "" : likely_of(near, rest);
   return is_host(host_in(text)) ? likely_http(text) : "";
 }

@@ -11,6 +11,7 @@
 #include "linux/files/event_file.h"
 #include "linux/files/inotify.h"
 #include "linux/files/netlink_socket.h"
+#include "linux/files/own_caller.h"
 #include "linux/files/path_file.h"
 #include "linux/files/regular_file.h"
 #include "linux/files/sealed_node.h"
@@ -50,24 +51,6 @@ enum class Kind : uint8_t {
 
 constexpr uint64_t kLastNodeNumber = uint64_t{1} << 62;
 constexpr size_t kMostPacketBytes = 1u << 20, kMostTargets = 1u << 16;
-
-// The caller when a file is reopened: the superuser, of no process.
-class NobodyCaller final : public Caller {
- public:
-  [[nodiscard]] const Credentials& credentials() const override { return who_; }
-  [[nodiscard]] int process_id() const override { return 0; }
-  [[nodiscard]] int process_group() const override { return 0; }
-  [[nodiscard]] int session() const override { return 0; }
-  Done read_memory(uint64_t, std::span<std::byte>) override { return err(EFAULT); }
-  Done write_memory(uint64_t, std::span<const std::byte>) override { return err(EFAULT); }
-  void signal_group(int, int) override {}
-  void signal_self(int) override {}
-  bool ignores(int) override { return true; }
-  bool is_orphaned() override { return false; }
-
- private:
-  const Credentials who_;
-};
 
 // A file that could not be opened again.
 class LostFile final : public File {
@@ -690,7 +673,7 @@ FileRef FileState::read_kind(SandboxReader& from) {
       return state.is_good() ? FileRef(new InotifyFile(from.kernel.watches, node)) : nullptr;
     }
     case Kind::kOther: {
-      NobodyCaller nobody;
+      OwnCaller nobody;
       auto opened = open_node(nobody, node, from.flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_NOCTTY));
       file = opened ? *opened : std::make_shared<LostFile>(node);
       break;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "linux/files/memory_buffer.h"
+#include "linux/files/own_caller.h"
 #include "linux/image/layer.h"
 #include "linux/kernel/announcing.h"
 #include "linux/sandbox/protocol.h"
@@ -14,21 +15,6 @@ namespace membrane::linux {
 namespace {
 
 const Credentials kSuperuser = {};
-
-// The caller that opens a file for the owner: the superuser, without memory or terminal.
-class OutsideCaller final : public Caller {
- public:
-  [[nodiscard]] const Credentials& credentials() const override { return kSuperuser; }
-  [[nodiscard]] int process_id() const override { return 0; }
-  [[nodiscard]] int process_group() const override { return 0; }
-  [[nodiscard]] int session() const override { return 0; }
-  Done read_memory(uint64_t, std::span<std::byte>) override { return err(EFAULT); }
-  Done write_memory(uint64_t, std::span<const std::byte>) override { return err(EFAULT); }
-  void signal_group(int, int) override {}
-  void signal_self(int) override {}
-  bool ignores(int) override { return true; }
-  bool is_orphaned() override { return false; }
-};
 
 ErrorCode code_of(int error) {
   switch (error) {
@@ -151,7 +137,7 @@ Try<std::string> OutsideFiles::read_node(const NodeRef& node, uint64_t offset, u
   const uint32_t type = node->type();
   if (type == S_IFDIR) return err(EISDIR);
   if (type != S_IFREG) return err(EINVAL);
-  OutsideCaller caller;
+  OwnCaller caller;
   MEMBRANE_ASSIGN(const FileRef opened, node->open(caller, O_RDONLY));
   std::string bytes(std::min<uint64_t>(most, kPieceBytes), '\0');
   const auto room = std::as_writable_bytes(std::span(bytes));

@@ -257,6 +257,12 @@ static void raise_walls(const struct TrapNurseryStart* start, struct TrapNursery
       ALLOW_ONE_OF_TWO(SYS_madvise, 2, MADV_DONTNEED, MADV_DONTFORK), ALLOW_BITS(SYS_recvmsg, 2, 0), \
       ALLOW(SYS_close), ALLOW(SYS_dup2), ALLOW(SYS_exit)
 
+// The end of a filter: of what is left, clone with the flags of a fork or of a thread.
+#define ALLOW_OUR_CLONES_ONLY                                                                               \
+  EQUAL(SYS_clone, 1, 0), RETURN(SECCOMP_RET_KILL_PROCESS), LOAD_HIGH(0), EQUAL(0, 0, 3), LOAD_ARGUMENT(0), \
+      EQUAL(TRAP_FORK_FLAGS, 2, 0), EQUAL(TRAP_THREAD_FLAGS, 1, 0), RETURN(SECCOMP_RET_KILL_PROCESS),       \
+      RETURN(SECCOMP_RET_ALLOW)
+
 #ifdef MEMBRANE_KVM
 
 // The calls that the monitor may make. Guests run in the machine and cannot make any; the filter is for a
@@ -286,15 +292,7 @@ static long install_filter(void) {
       EQUAL((uint32_t)KVM_GET_SREGS, 1, 0),
       RETURN(SECCOMP_RET_KILL_PROCESS),
       RETURN(SECCOMP_RET_ALLOW),
-      EQUAL(SYS_clone, 1, 0),
-      RETURN(SECCOMP_RET_KILL_PROCESS),
-      LOAD_HIGH(0),
-      EQUAL(0, 0, 3),
-      LOAD_ARGUMENT(0),
-      EQUAL(TRAP_FORK_FLAGS, 2, 0),
-      EQUAL(TRAP_THREAD_FLAGS, 1, 0),
-      RETURN(SECCOMP_RET_KILL_PROCESS),
-      RETURN(SECCOMP_RET_ALLOW),
+      ALLOW_OUR_CLONES_ONLY,
   };
   const struct sock_fprog program = {sizeof filter / sizeof *filter, (struct sock_filter*)filter};
   return CALL3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
@@ -328,15 +326,7 @@ static long install_filter(void) {
       RETURN(SECCOMP_RET_TRAP),
       LOAD(nr),
       ALLOW_COMMON,
-      EQUAL(SYS_clone, 1, 0),
-      RETURN(SECCOMP_RET_KILL_PROCESS),
-      LOAD_HIGH(0),
-      EQUAL(0, 0, 3),
-      LOAD_ARGUMENT(0),
-      EQUAL(TRAP_FORK_FLAGS, 2, 0),
-      EQUAL(TRAP_THREAD_FLAGS, 1, 0),
-      RETURN(SECCOMP_RET_KILL_PROCESS),
-      RETURN(SECCOMP_RET_ALLOW),
+      ALLOW_OUR_CLONES_ONLY,
   };
   const struct sock_fprog program = {sizeof filter / sizeof *filter, (struct sock_filter*)filter};
   return CALL3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
