@@ -73,8 +73,7 @@ def _run_forever(loop):
         loop._waits_in_thread = True
         try:
             wait = _scheduler.Wait(lambda: loop._ready or loop._stopping or loop.is_closed(), _time_to_timer(loop))
-            if not wait.is_over():
-                yield wait
+            yield _scheduler.Wait(timeout=0) if wait.is_over() else wait
         finally:
             loop._waits_in_thread = False
         loop._is_told_to_stop = loop._stopping

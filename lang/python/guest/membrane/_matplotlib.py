@@ -13,7 +13,8 @@ import sys
 from membrane import _imports
 
 _ROOT = "/usr/local/lib/matplotlib"
-_WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "fonts/ttf/LastResort", "stylelib/")  # the rest: fonts for formats, toolbars
+# STIX is for formulas. The rest is fonts for formats, and toolbars.
+_WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "fonts/ttf/STIX", "fonts/ttf/LastResort", "stylelib/")
 
 
 class _Finder:

@@ -49,7 +49,7 @@ class ThreadPoolExecutor(concurrent.futures.Executor):
         future = concurrent.futures.Future()
         future.add_done_callback(_note_order)
         self._items.append((future, fn, args, kwargs))
-        if not self._idle and len(self._threads) < self._max_workers:
+        if len(self._items) > self._idle and len(self._threads) < self._max_workers:
             self._add_worker()
         return future
 

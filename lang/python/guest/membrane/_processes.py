@@ -127,6 +127,7 @@ def _explaining(module):
             return before(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
 
+    missing.__module__, missing.__name__, missing.__qualname__ = module.__name__, "__getattr__", "__getattr__"
     return missing
 
 

@@ -28,7 +28,8 @@ _PLAIN_NAMES = frozenset(vars(builtins))
 _PLAIN_METHODS = frozenset(
     "append extend insert remove clear copy count index sort reverse split rsplit splitlines strip lstrip rstrip format "
     "encode decode upper lower title startswith endswith replace items keys values setdefault add discard "
-    "isdigit isalpha zfill ljust rjust task_done appendleft popleft info debug warning error".split())
+    "isdigit isalpha zfill ljust rjust task_done appendleft popleft info debug warning error exception critical "
+    "currentframe _getframe".split())
 _MAX_KEPT = 1_000
 
 _known = {}  # id of a function -> (the function, what makes steps of a call of it)
@@ -47,6 +48,21 @@ def call(function, /, *arguments, **options):
     if inner is not function:
         return maker(function.__self__, *arguments, **options)
     return maker(*arguments, **options)
+
+
+def _run_in(context, function, arguments, options):
+    """Context.run in steps: each runs in the context, and what other threads do between them does not."""
+    steps = context.run(call, function, *arguments, **options)
+    advance, given = steps.send, None
+    while True:
+        try:
+            wait = context.run(advance, given)
+        except StopIteration as end:
+            return end.value
+        try:
+            advance, given = steps.send, (yield wait)
+        except BaseException as error:
+            advance, given = steps.throw, error
 
 
 def _value(value):
@@ -78,7 +94,7 @@ def _maker_of(function):
     if kind is types.MethodType:
         return lambda *given, **named: call(function, *given, **named)
     if kind is types.BuiltinMethodType and isinstance(function.__self__, contextvars.Context) and function.__name__ == "run":
-        return lambda inner, *given, **named: call(inner, *given, **named)
+        return lambda inner, *given, **named: _run_in(function.__self__, inner, given, named)
     if isinstance(function, type) or type(getattr(kind, "__call__", None)) is not types.FunctionType:
         return None
     return lambda *given, **named: call(kind.__call__, function, *given, **named)

@@ -53,11 +53,11 @@ class Task:
 
     __slots__ = ("name", "ident", "steps", "wait", "is_running", "is_over", "context", "daemon", "may_be_left", "is_left")
 
-    def __init__(self, name, ident, steps, daemon, may_be_left=False):
+    def __init__(self, name, ident, steps, daemon, may_be_left=False, context=None):
         self.name, self.ident, self.steps, self.daemon = name, ident, steps, daemon
         self.may_be_left, self.is_left = may_be_left, False
         self.wait, self.is_running, self.is_over = None, False, False
-        self.context = contextvars.copy_context()
+        self.context = context or contextvars.Context()
 
 
 MAIN = Task("MainThread", 1, None, False)
@@ -70,9 +70,10 @@ send_requests = None  # [request] -> [answer], set by the module that knows requ
 set_loop_aside = lambda: None  # before a thread's step, on top of another's: what puts the loop back; set by the module that knows loops
 
 
-def start(name, ident, steps, daemon, may_be_left=False):
-    """Runs the steps of a new thread up to its first wait; those of one that may be left when others wait."""
-    task = Task(name, ident, steps, daemon, may_be_left)
+def start(name, ident, steps, daemon, may_be_left=False, context=None):
+    """Runs the steps of a new thread up to its first wait, in an empty context without one; those of one that may be left when
+    others wait."""
+    task = Task(name, ident, steps, daemon, may_be_left, context)
     _tasks.append(task)
     if not may_be_left:
         _step(task)

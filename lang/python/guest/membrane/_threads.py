@@ -7,6 +7,7 @@ these, as the plain call, during which the others run.
 import _thread
 import _threading_local
 import concurrent.futures
+import contextvars
 import inspect
 import queue
 import sys
@@ -345,7 +346,13 @@ def _start(thread):
     thread._started.set()
     threading._active[thread._ident] = thread
     _scheduler.start(thread.name, thread._ident, _steps_of_thread(thread), thread.daemon,
-                     may_be_left=thread.daemon and not _resumable.can_be_suspended(_function_of(thread)))
+                     may_be_left=thread.daemon and not _resumable.can_be_suspended(_function_of(thread)),
+                     context=_context_of(thread))
+
+
+def _context_of(thread):
+    given = getattr(thread, "_context", None)
+    return contextvars.copy_context() if given is None and getattr(sys.flags, "thread_inherit_context", 0) else given
 
 
 def _function_of(thread):

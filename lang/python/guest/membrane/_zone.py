@@ -1,5 +1,6 @@
 """The time zone of local time, where the embedder chooses one, or the variable TZ and time.tzset(). The C library knows UTC alone, so
-what Python asks it for is answered here, by the zone's rules: the functions of `time`, and the methods of datetime and date.
+what Python asks it for is answered here, by the zone's rules: the functions of `time`, and the methods of datetime and date. It
+also lacks some directives of strftime that Linux has, and gives nothing for a format with one of them.
 
 datetime's classes stay the ones that libraries in C were built for. They take no attributes, so their dictionaries are written to.
 """
@@ -7,10 +8,11 @@ datetime's classes stay the ones that libraries in C were built for. They take n
 import datetime
 import functools
 import gc
-import operator
 import os
+import re
 import sys
 import time
+import zoneinfo
 
 _zone = None  # a ZoneInfo; None: UTC
 _given = None  # the embedder's, which holds without TZ
@@ -22,10 +24,23 @@ _SECOND = datetime.timedelta(seconds=1)
 _NEW_YEAR = (1, 7)  # months of standard and summer time, whatever the zone
 
 
+class _Function:
+    """A function that is not bound where a class has it, like those of C: logging.Formatter.converter is one."""
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self.__module__, self.__qualname__ = "time", function.__name__
+
+    def __call__(self, *arguments, **options):
+        return self.__wrapped__(*arguments, **options)
+
+    def __repr__(self):
+        return f"<built-in function {self.__name__}>"
+
+
 def install():
-    """Gives `time` the function that it lacks."""
-    tzset.__module__ = "time"
-    time.tzset = tzset
+    """Gives `time` the functions that it lacks."""
+    time.tzset, time.strftime = _Function(tzset), _Function(strftime)
 
 
 def use(words):
@@ -53,11 +68,13 @@ def tzset():
     if _given is not None and name in ("", _given.key):
         _apply(_given)
     else:
-        _apply(_zone_named(name) if name else None)
+        try:
+            _apply(_zone_named(name) if name else None)
+        except ValueError:  # its rules have an offset of a day, which a datetime cannot have
+            _apply(None)
 
 
 def _zone_named(name):
-    import zoneinfo
     try:
         return zoneinfo.ZoneInfo(name)
     except (KeyError, OSError, ValueError):  # no zone's name; a directory's; not a name
@@ -70,7 +87,6 @@ def _zone_named(name):
 
 def _zone_of_bytes(rules, name):
     import io
-    import zoneinfo
     return zoneinfo.ZoneInfo.from_file(io.BytesIO(rules), key=name)
 
 
@@ -90,24 +106,22 @@ def _apply(zone):
     global _zone
     if zone is _zone:
         return
+    constants = _constants_of(zone)
     _zone = zone
     if not _installed:
         _install()
-    _tell_constants()
+    time.timezone, time.altzone, time.daylight, time.tzname = constants
 
 
-def _tell_constants():
-    """time.tzname and its like: of the year that it is, as the C library has them."""
-    if _zone is None:
-        time.timezone, time.altzone, time.daylight, time.tzname = 0, 0, 0, _bare_tzname
-        return
+def _constants_of(zone):
+    """time.timezone, altzone, daylight and tzname: of the year that it is, as the C library has them."""
+    if zone is None:
+        return 0, 0, 0, _bare_tzname
     year = _bare["gmtime"](_bare["time"]()).tm_year
-    both = [_told(datetime.datetime(year, month, 1, tzinfo=_zone)) for month in _NEW_YEAR]
+    both = [_told(datetime.datetime(year, month, 1, tzinfo=zone)) for month in _NEW_YEAR]
     standard = min(both)
     summer = max(both)
-    time.timezone, time.altzone = -standard[0], -summer[0]
-    time.daylight = int(standard[0] != summer[0])
-    time.tzname = (standard[1], summer[1])
+    return -standard[0], -summer[0], int(standard[0] != summer[0]), (standard[1], summer[1])
 
 
 def _told(moment):
@@ -165,27 +179,57 @@ def asctime(time_tuple=None, /):
 
 
 def strftime(format, time_tuple=None, /):
-    """As time.strftime."""
-    if _zone is None:
-        return _bare["strftime"](format) if time_tuple is None else _bare["strftime"](format, time_tuple)
-    parts = localtime() if time_tuple is None else time_tuple
-    if "%Z" in format or "%z" in format:
+    """As time.strftime on Linux."""
+    if isinstance(format, str) and (_UNUSUAL.search(format) or _zone is not None and ("%Z" in format or "%z" in format)):
+        parts = localtime() if time_tuple is None else time_tuple
+        whole = parts if isinstance(parts, time.struct_time) else time.struct_time(parts)
+        return _bare["strftime"](_DIRECTIVE.sub(lambda found: _usual(found, whole), format), parts)
+    if time_tuple is None and _zone is None:
+        return _bare["strftime"](format)
+    return _bare["strftime"](format, localtime() if time_tuple is None else time_tuple)
+
+
+_USUAL = "aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZ%"
+_NUMBERS = frozenset("CdegGHIjklmMsSuUVwWyY")
+_UNUSUAL = re.compile(f"%(?![{_USUAL}])", re.DOTALL)
+_DIRECTIVE = re.compile("%([-_0^#]*)([0-9]*)([EO]?)(.?)", re.DOTALL)
+
+
+def _usual(found, parts):
+    """A directive of Linux in terms of those that the C library here knows: as it is, or its text."""
+    flags, width, modifier, kind = found.groups()
+    if kind in ("z", "Z") and _zone is not None and not flags and not width:
         name, offset = _zone_of(parts)
         minutes = abs(offset) // 60
-        sign = "-" if offset < 0 else "+"
-        words = {"%%": "%%", "%Z": name.replace("%", "%%"), "%z": f"{sign}{minutes // 60:02}{minutes % 60:02}"}
-        format = functools.reduce(operator.add, (words.get(piece, piece) for piece in _pieces(format)), "")
-    return _bare["strftime"](format, parts)
+        text = name if kind == "Z" else f"{'-' if offset < 0 else '+'}{minutes // 60:02}{minutes % 60:02}"
+    elif kind == "s":
+        text = str(int(mktime(parts)))
+    elif kind in ("k", "l"):
+        text = f"{parts.tm_hour if kind == 'k' else (parts.tm_hour - 1) % 12 + 1:2}"
+    elif kind == "P":
+        text = _bare["strftime"]("%p", parts).lower()
+    elif not kind or kind not in _USUAL:
+        return found[0].replace("%", "%%")
+    elif not flags and not width:
+        return found[0]
+    else:
+        text = _bare["strftime"](f"%{modifier}{kind}", parts)
+    return _padded(text, flags, width, kind in _NUMBERS).replace("%", "%%")
 
 
-def _pieces(format):
-    """Directives of two characters, and the texts between them."""
-    at = 0
-    while at < len(format):
-        end = at + 2 if format[at] == "%" else format.find("%", at)
-        end = len(format) if end < 0 else end
-        yield format[at:end]
-        at = end
+def _padded(text, flags, width, is_number):
+    length = max(len(text), min(int(width or 0), 1_000))
+    for flag in flags:
+        if flag == "-":
+            text, length = text.lstrip("0 ") or text[-1:], 0
+        elif flag == "^":
+            text = text.upper()
+        elif flag == "#":
+            text = text.swapcase()
+        elif is_number:
+            text = text.lstrip("0 ") or "0"
+    fill = "0" if is_number and "_" not in flags else " "
+    return text.rjust(length, fill)
 
 
 def _zone_of(parts):
@@ -204,9 +248,11 @@ def _install():
     global _installed
     _installed = True
     for function in (localtime, mktime, ctime, asctime, strftime):
-        function.__module__ = "time"
-        function.__qualname__ = function.__name__
-        setattr(time, function.__name__, function)
+        setattr(time, function.__name__, _Function(function))
+    if "logging" in sys.modules:  # it has taken the function before
+        formatter = sys.modules["logging"].Formatter
+        if formatter.converter is _bare["localtime"]:
+            formatter.converter = time.localtime
     date, moment = datetime.date, datetime.datetime
     bare_date, bare = dict(vars(date)), dict(vars(moment))
 
@@ -216,7 +262,10 @@ def _install():
 
     def in_zone(timestamp):
         """What is no moment raises as it does without a zone."""
-        return _zone.fromutc(from_timestamp(moment, timestamp, datetime.timezone.utc).replace(tzinfo=_zone))
+        try:
+            return _zone.fromutc(from_timestamp(moment, timestamp, datetime.timezone.utc).replace(tzinfo=_zone))
+        except (OverflowError, ValueError):  # perhaps of UTC alone, at an end of the calendar
+            return from_timestamp(moment, timestamp + _offset_at(timestamp)[0], datetime.timezone.utc)
 
     def bound(name, of):
         descriptor = of[name]  # a method of the class: called with the subclass that it is accessed through

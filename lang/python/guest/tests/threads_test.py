@@ -16,12 +16,13 @@ from membrane import _net, _processes, _scheduler
 
 
 class Clock:
-    """Time that passes when somebody sleeps."""
+    """Time that passes when somebody sleeps, and by `step` when somebody looks."""
 
     def __init__(self):
-        self.now = 1_000.0
+        self.now, self.step = 1_000.0, 0.0
 
     def monotonic(self):
+        self.now += self.step
         return self.now
 
     def sleep(self, seconds):
@@ -624,6 +625,23 @@ class LoopsInThreads(ThreadsTest):
                 print(thread.is_alive(), loop.is_running())
                 """), ["True slept", "served", "False False"])
 
+    def test_loops_that_are_always_ready_alternate(self):
+        self.clock.step = 0.001
+        self.assertEqual(self.script("""
+            import asyncio, threading, time
+            stop = threading.Event()
+            async def polls():
+                while not stop.is_set():
+                    await asyncio.sleep(0)
+                return "stopped"
+            thread = threading.Thread(target=lambda: print(asyncio.run(polls())))
+            thread.start()
+            time.sleep(0.2)
+            stop.set()
+            thread.join()
+            print(thread.is_alive())
+            """), ["stopped", "False"])
+
     def test_what_a_loop_in_a_thread_raises_is_the_threads(self):
         self.assertEqual(self.script("""
             import asyncio, concurrent.futures, threading
@@ -669,7 +687,76 @@ class LoopsInThreads(ThreadsTest):
         self.run_turn("loop.call_soon_threadsafe(loop.stop)\nawait asyncio.sleep(0)\nloop.close()")
 
 
+class Contexts(ThreadsTest):
+    def test_context_variables_are_those_of_the_thread(self):
+        self.assertEqual(self.script("""
+            import asyncio, contextvars, decimal, threading
+            from concurrent.futures import ThreadPoolExecutor
+            name = contextvars.ContextVar("name", default="default")
+            def show(*more):
+                threading.Event().wait(0.01)
+                print(name.get(), *more)
+            name.set("a")
+            context = contextvars.copy_context()
+            name.set("b")
+            for target in (show, lambda: context.run(show)):
+                thread = threading.Thread(target=target)
+                thread.start()
+                thread.join()
+            thread = threading.Thread(target=context.run, args=(show, "again"))
+            thread.start()
+            thread.join()
+            async def serve(n):
+                name.set(f"request {n}")
+                await asyncio.to_thread(show)
+                await asyncio.to_thread(name.set, "leak")
+                await asyncio.to_thread(show)
+            async def main():
+                await asyncio.gather(*(serve(n) for n in range(3)))
+            asyncio.run(main())
+            with ThreadPoolExecutor(1) as pool:
+                print(pool.submit(lambda: (name.get(), decimal.getcontext().prec)).result(), name.get())
+            """), ["default", "a", "a again", *[f"request {n}" for n in (0, 1, 2, 0, 1, 2)], "('default', 28) b"])
+
+    def test_an_error_leaves_the_context(self):
+        self.assertEqual(self.script("""
+            import contextvars, threading
+            name = contextvars.ContextVar("name", default="default")
+            context = contextvars.copy_context()
+            def fails():
+                name.set("inside")
+                threading.Event().wait(0.01)
+                raise ValueError("oh")
+            def run():
+                try:
+                    context.run(fails)
+                except ValueError as error:
+                    print(error, name.get(), context[name])
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+            """), ["oh default inside"])
+
+
 class Executors(ThreadsTest):
+    def test_a_pool_that_has_an_idle_thread_starts_others(self):
+        self.assertEqual(self.script("""
+            import asyncio, queue, threading, time
+            from concurrent.futures import ThreadPoolExecutor
+            with ThreadPoolExecutor(3) as pool:
+                pool.submit(int).result()
+                barrier = threading.Barrier(3)
+                print(sorted(future.result() for future in [pool.submit(barrier.wait) for _ in range(3)]))
+            async def main():
+                await asyncio.to_thread(int)
+                begun = time.monotonic()
+                await asyncio.gather(*(asyncio.to_thread(time.sleep, 1) for _ in range(5)))
+                print(round(time.monotonic() - begun))
+                q = queue.Queue()
+                print(await asyncio.gather(asyncio.to_thread(q.get), asyncio.to_thread(q.put, 7)))
+            asyncio.run(main())
+            """), ["[0, 1, 2]", "1", "[7, None]"])
+
     def test_map_keeps_the_order(self):
         self.assertEqual(self.script("""
             from concurrent.futures import ThreadPoolExecutor

@@ -64,8 +64,37 @@ class Zone(unittest.TestCase):
             with self.subTest(zone):
                 code = f"os.environ['TZ'] = {zone!r}; time.tzset()\n" + TELL
                 self.assertEqual(shown(install + code, "UTC"), shown(own + code, "UTC"))
+        for zone in ("AAA24", "AAA-24:59:59", "AAA0BBB-24,M3.2.0,M11.1.0"):  # more than a datetime can have
+            code = f"os.environ['TZ'] = {zone!r}; time.tzset(); print(time.localtime(0).tm_hour, time.tzname)"
+            self.assertEqual(shown(install + code, "UTC"), "0 ('UTC', 'UTC')\n")
         back = f"os.environ['TZ'] = {ZONES[0]!r}; time.tzset(); del os.environ['TZ']; time.tzset()\n" + TELL
         self.assertEqual(shown(install + back, "UTC"), shown(TELL, "UTC"))
+
+    def test_strftime_is_as_the_c_library_has_it(self):
+        install = f"import os, sys, time; sys.path.insert(0, {str(GUEST)!r}); from membrane import _zone; _zone.install()\n"
+        directives = ("%A, %B %-d at %l:%M %P", "%k|%e|%-H|%_m|%05d|%^a|%#Z|%^B|%-j|%_j|%3S|%10A", "%Q %N %L %!", "100%", "100% of %Y",
+                      "%s", "%%s %%-d", "%Ey %Od", "%+5")
+        code = f"""
+from datetime import datetime
+for second in (0, 1704812820, 1720105445, 951782399):
+    for directive in {directives!r}:
+        print(directive, repr(time.strftime(directive, time.localtime(second))), repr(datetime.fromtimestamp(second).strftime(directive)))
+"""
+        for zone in (ZONES[0], ZONES[1], "UTC"):
+            change = f"os.environ['TZ'] = {zone!r}; time.tzset()\n"
+            with self.subTest(zone):
+                self.assertEqual(shown(install + change + code, "UTC"), shown("import os, time\n" + change + code, "UTC"))
+
+    def test_logging_has_local_time(self):
+        install = f"import logging, os, sys, time; sys.path.insert(0, {str(GUEST)!r}); from membrane import _zone; _zone.install()\n"
+        code = f"""
+os.environ['TZ'] = {ZONES[0]!r}; time.tzset()
+record = logging.makeLogRecord(dict(created=0.0, msecs=0))
+for converter in (logging.Formatter.converter, time.localtime, time.gmtime):
+    logging.Formatter.converter = converter
+    print(logging.Formatter("%(asctime)s").format(record), converter(0).tm_hour)
+"""
+        self.assertEqual(shown(install + code, "UTC"), shown("import logging, os, time\n" + code, "UTC"))
 
     def test_tzset_returns_to_the_embedders_zone(self):
         use = USE.format(guest=str(GUEST), name=ZONES[1], path=str(DATABASE / ZONES[1])) + "import os, time\n_zone.install()\n"
