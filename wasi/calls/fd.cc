@@ -236,17 +236,27 @@ Done sync(Call& call, Rights needed) {
 
 // -- directories -------------------------------------------------------------------------
 
-// Adds the names of a mount at the root to the root's own names.
-Done add_root_mount(Call& call, Listing& listing) {
+bool has_name(const Listing& listing, std::string_view name) {
+  return std::ranges::any_of(listing, [&](const ListedName& entry) { return entry.name == name; });
+}
+
+// The names of a mount at the root, and the root's own names. Those of the image, such as /usr, are not listed, so
+// that a program which walks the directory that it was granted finds what is in it.
+Answer<std::shared_ptr<const Listing>> list_root_mount(Call& call, Listing own) {
   const auto mounted = host_files::list(call, "/");
   if (!mounted) return fail(mounted.error());
+  const FileTree& files = *call.state.files;
+  std::erase_if(own, [&](const ListedName& entry) {
+    return entry.name != "." && entry.name != ".." && files.is_of_image(entry.inode) &&
+           !has_name(**mounted, entry.name);
+  });
   for (const ListedName& entry : **mounted) {
     const bool is_own =
-        entry.name == "." || entry.name == ".." || call.state.files->child(FileTree::kRoot, entry.name) != 0;
-    if (!is_own) listing.push_back(entry);
+        entry.name == "." || entry.name == ".." || files.child(FileTree::kRoot, entry.name) != 0;
+    if (!is_own) own.push_back(entry);
   }
-  listing.shrink_to_fit();
-  return {};
+  own.shrink_to_fit();
+  return std::make_shared<const Listing>(std::move(own));
 }
 
 // Reports the size of the listings of all open directories to the guest's account. False: there is no room.
@@ -265,14 +275,14 @@ Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& dir
   const FileTree& files = *call.state.files;
   const Directory* in = files.directory(directory.place.inode);
   if (in == nullptr) return fail(Errno::kNotdir);
-  auto listing = std::make_shared<Listing>();
-  listing->reserve(in->entries.size() + 2);
-  listing->push_back({".", directory.place.inode, FileType::kDirectory});
-  listing->push_back({"..", in->parent, FileType::kDirectory});
-  for (const auto& [name, inode] : in->entries) listing->push_back({name, inode, files.find(inode)->type()});
+  Listing listing;
+  listing.reserve(in->entries.size() + 2);
+  listing.push_back({".", directory.place.inode, FileType::kDirectory});
+  listing.push_back({"..", in->parent, FileType::kDirectory});
+  for (const auto& [name, inode] : in->entries) listing.push_back({name, inode, files.find(inode)->type()});
   if (directory.place.inode == FileTree::kRoot && files.has_root_mount())
-    if (const Done added = add_root_mount(call, *listing); !added) return fail(added.error());
-  return std::shared_ptr<const Listing>(std::move(listing));
+    return list_root_mount(call, std::move(listing));
+  return std::make_shared<const Listing>(std::move(listing));
 }
 
 // Writes as much of the entry as fits; a truncated entry makes the program retry with more room.

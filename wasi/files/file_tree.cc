@@ -320,6 +320,8 @@ Done FileTree::mount(const std::vector<std::string>& components, std::string gue
   return {};
 }
 
+bool FileTree::is_of_image(Inode inode) const { return image_ != nullptr && inode < image_->tree().next_; }
+
 void FileTree::unmount_all() {
   for (const Inode inode : mounts_) {
     Node* node = to_write(inode);

@@ -105,6 +105,7 @@ class FileTree {
   [[nodiscard]] bool has_root_mount() const { return has_root_mount_; }
 
   [[nodiscard]] const std::shared_ptr<const Image>& image() const { return image_; }
+  [[nodiscard]] bool is_of_image(Inode inode) const;
   [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
   [[nodiscard]] uint64_t files_used() const { return files_used_; }
   // Host memory in use: the charged part of the quota, and kNameBytes per name.
