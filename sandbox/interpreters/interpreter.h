@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/code/trap.h"
 #include "engine/instance/host_call.h"
 #include "engine/instance/value.h"
 #include "host/limits/host_memory.h"
@@ -51,6 +52,8 @@ class Calls {
   [[nodiscard]] virtual std::span<uint8_t> memory() = 0;
   // Sets a global that the module exports. False when it exports no mutable one of type i32 by this name.
   [[nodiscard]] virtual bool set_global(std::string_view name, uint32_t value) = 0;
+  // Ends the run as if its last call had trapped; returns false.
+  virtual bool trap(engine::TrapKind kind, std::string message) = 0;
   [[nodiscard]] virtual host::HostMemory& host_memory() = 0;
   // The program's request to the host, as JSON (host/calls/door.h). Nothing when the program must not continue.
   [[nodiscard]] virtual std::optional<std::string> ask(engine::HostCall& during,

@@ -4,6 +4,7 @@
 //   a turn:  begin() ─▶ code ─▶ qjs_eval ─▶ settle(promise) or fail(error)
 //            then jobs, rejections that nobody handled, and step(), until step() says that there is no more
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -31,8 +32,10 @@ constexpr std::string_view kPrelude[] = {
     "modules.js",    "zone.js", "intl/options.js", "intl/numbers.js", "intl/zone_names.js", "intl/dates.js",
     "intl/texts.js", "intl.js", "process.js",      "signatures.js",   "functions.js",       "session.js"};
 // The module was built with a stack of 1 MiB, below its data, which is enough for 3,000 nested calls of JavaScript. So
-// it gets one of the heap. QuickJS calls some functions without checking its limit, which need the rest.
+// it gets one of the heap. QuickJS calls some functions without checking its limit, which need the rest. What
+// overflows that runs through the guard, whose bytes are 0, into the rest of the heap.
 constexpr uint32_t kStackBytes = 4u << 20, kStackLimitBytes = 3u << 20, kStackAlignment = 16;
+constexpr uint32_t kStackGuardBytes = 64u << 10;
 // Words that are not names, and names that a cell cannot set.
 constexpr std::string_view kKeywords[] = {
     "Infinity",  "NaN",     "await",    "break",  "case",   "catch", "class",      "const",   "continue",
@@ -48,8 +51,9 @@ struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
   uint32_t where = 0;
-  // Not a box, but the address of the engine's count of loops and calls until it next asks whether to continue.
-  uint32_t polls_left = 0;
+  // Not boxes, but addresses: of the engine's count of loops and calls until it next asks whether to continue, and of
+  // the lowest byte of its stack.
+  uint32_t polls_left = 0, stack = 0;
 };
 
 // Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
@@ -125,6 +129,7 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] bool report_rejections(const QuickJsModule& js, Calls& calls) const;
   [[nodiscard]] bool take_value(const QuickJsModule& js, Calls& calls) const;
   [[nodiscard]] std::optional<bool> take_step(const QuickJsModule& js, Calls& calls) const;
+  [[nodiscard]] bool check_stack(Calls& calls) const;
   [[nodiscard]] std::optional<std::string> ask_prelude(const QuickJsModule& js, uint32_t function,
                                                        std::span<const std::string> texts) const;
   HostAction resolve_module(Calls& calls, HostCall& call) const;
@@ -199,6 +204,10 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
   if (!calls.call("_initialize", {})) return false;
   const auto stack = js.call("wasm_malloc", {kStackBytes});
   if (!stack || *stack == 0) return false;
+  if (*stack > calls.memory().size() || calls.memory().size() - *stack < kStackBytes)
+    return fail(ErrorCode::kUnsupported, "the module gives no memory for a stack", "");
+  std::memset(calls.memory().data() + *stack, 0, kStackGuardBytes);
+  kept_.stack = *stack;
   const uint32_t top = (*stack + kStackBytes) & ~(kStackAlignment - 1);
   if (!calls.set_global("__stack_pointer", top))
     return fail(ErrorCode::kUnsupported, "the module does not export its __stack_pointer", "");
@@ -322,6 +331,16 @@ bool QuickJsInterpreter::turn(Calls& calls, std::string_view) const {
   return js.free(*turn);
 }
 
+// After an overflow, the heap may be damaged: nothing of the turn can be kept.
+bool QuickJsInterpreter::check_stack(Calls& calls) const {
+  const std::span<const uint8_t> memory = calls.memory();
+  if (kept_.stack > memory.size() || memory.size() - kept_.stack < kStackGuardBytes) return true;
+  const auto guard = memory.subspan(kept_.stack, kStackGuardBytes);
+  if (std::ranges::all_of(guard, [](uint8_t byte) { return byte == 0; })) return true;
+  return calls.trap(engine::TrapKind::kStackOverflow,
+                    "the engine's own functions called themselves too deep, as nested iterator helpers do");
+}
+
 bool QuickJsInterpreter::go_on(Calls& calls) const {
   const QuickJsModule js = QuickJsModule::between_turns(calls);
   for (;;) {
@@ -333,7 +352,7 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
       case kStepped: {
         const auto is_more = take_step(js, calls);
         if (!is_more) return false;
-        if (!*is_more) return js.free(turn);
+        if (!*is_more) return js.free(turn) && check_stack(calls);
         break;
       }
       default: break;  // a job is finished

@@ -267,6 +267,12 @@ bool Body::set_global(std::string_view name, uint32_t value) {
   return true;
 }
 
+bool Body::trap(engine::TrapKind kind, std::string message) {
+  stop_.state = engine::RunState::kTrapped;
+  stop_.trap = {.kind = kind, .message = std::move(message), .backtrace = {}};
+  return false;
+}
+
 bool Body::call(std::string_view name, std::span<const engine::Value> arguments) {
   is_of_program_ = false;
   return start(name, arguments) && take_result(run());

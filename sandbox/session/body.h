@@ -106,6 +106,7 @@ class Body final : public Calls {
                                                   std::span<const engine::Value> arguments) override;
   [[nodiscard]] std::span<uint8_t> memory() override { return guest_->memory(); }
   [[nodiscard]] bool set_global(std::string_view name, uint32_t value) override;
+  bool trap(engine::TrapKind kind, std::string message) override;
   [[nodiscard]] host::HostMemory& host_memory() override { return guest_->host_memory(); }
   [[nodiscard]] std::optional<std::string> ask(engine::HostCall& during, std::string_view request) override;
 

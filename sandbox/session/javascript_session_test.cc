@@ -58,6 +58,20 @@ TEST_F(JavaScript, FunctionsCallThemselvesAsDeepAsProgramsDo) {
   EXPECT_EQ(exec("depth(10000)").result, "10000");
 }
 
+// QuickJS calls its iterators without a check of its stack.
+TEST_F(JavaScript, WhatOverflowsTheEnginesStackIsUndone) {
+  begin(session_options());
+  EXPECT_EQ(exec("const kept = 5; Math.log(8)").result, "2.0794415416798357");
+  for (const char* levels : {"70000", "88500", "100000", "200000"}) {
+    const Report report = exec("let it = [1, 2].values(); for (let i = 0; i < " + std::string(levels) +
+                               "; ++i) it = it.take(1e9); try { it.next() } catch {} 1");
+    EXPECT_NE(report.outcome, Outcome::kOk) << levels;
+    EXPECT_EQ(exec("[kept, Math.log(8), Math.pow(1.5, 2.5), 'é'.normalize('NFD').length]").result,
+              "[ 5, 2.0794415416798357, 2.7556759606310752, 2 ]")
+        << levels;
+  }
+}
+
 TEST_F(JavaScript, AScriptThatImportsIsAModuleAndFilesAreFoundBesideIt) {
   put("/app/lib/math.js",
       "import { base } from '../base.js';\nexport let count = 0;\nexport const add = (a, b) => (++count, a + "
