@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/audit_chain.h"
 #include "base/json.h"
@@ -13,6 +14,7 @@
 #include "base/user_directory.h"
 #include "cli/cli.h"
 #include "cli/duration.h"
+#include "policy/quantity.h"
 
 namespace membrane::cli {
 namespace {
@@ -73,7 +75,8 @@ Result<int> verify(const VerifyOptions& options) {
 // -- show ------------------------------------------------------------------------------------
 
 struct ShowOptions {
-  std::string file, since, event;
+  std::string file, event;
+  std::optional<std::string> since;
   std::string sandbox, by, tenant;  // as the fields of these names
   bool json = false;
 };
@@ -83,22 +86,37 @@ std::string field(const Record& record, const char* name) {
   return found != record.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// As records have it: the beginning of "2026-07-28T09:30:00.125Z". A duration is counted back from now.
-Result<std::string> earliest_time(const std::string& since) {
-  if (since.empty()) return "";
-  const std::string_view year = std::string_view(since).substr(0, since.find('-'));
-  if (year.size() == 4 && year.find_first_not_of("0123456789") == std::string_view::npos) return since;
-  MEMBRANE_ASSIGN(const uint64_t ms, duration_ms(since));
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const std::time_t from = (now_ms - static_cast<int64_t>(std::min<uint64_t>(ms, now_ms))) / 1000;
-  std::tm parts = {};
-  std::array<char, 32> text = {};
-  if (gmtime_r(&from, &parts) == nullptr) return since;
-  return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts));
+// YYYY[-MM[-DD[(T| )HH:MM[:SS[.mmm]]]]][Z], in UTC. Nothing for other text.
+std::optional<int64_t> time_ms_of(std::string text) {
+  constexpr std::string_view kFirst = "0000-01-01T00:00:00.000Z";
+  constexpr size_t kLengths[] = {4, 7, 10, 16, 19, 23};
+  if (text.ends_with('Z')) text.pop_back();
+  if (std::ranges::find(kLengths, text.size()) == std::end(kLengths)) return std::nullopt;
+  if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
+  const auto time = policy::parse_time_ms(text.append(kFirst.substr(text.size())));
+  return time ? std::optional(*time) : std::nullopt;
 }
 
-bool is_asked_for(const Record& record, const ShowOptions& options, const std::string& earliest) {
+// A duration is counted back from now.
+Result<int64_t> earliest_ms(const std::string& since) {
+  if (const auto time = time_ms_of(since)) return *time;
+  const auto ms = duration_ms(since);
+  if (!ms)
+    return fail(
+        ErrorCode::kInvalidArgument, "--since \"" + since + "\" is neither a duration nor a time",
+        "Write how long ago, as 30m, 1h or 7d, or a time in UTC, as 2026-07-28 or 2026-07-28T09:30:00Z.");
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return now_ms - static_cast<int64_t>(std::min<uint64_t>(*ms, static_cast<uint64_t>(now_ms)));
+}
+
+// A record with a time that nobody can read is shown.
+bool is_since(const Record& record, const std::optional<int64_t>& earliest) {
+  const auto time = policy::parse_time_ms(field(record, "time"));
+  return !earliest || !time || *time >= *earliest;
+}
+
+bool is_asked_for(const Record& record, const ShowOptions& options, const std::optional<int64_t>& earliest) {
   const auto is = [&](const char* name, const std::string& wanted) {
     return wanted.empty() || field(record, name) == wanted;
   };
@@ -106,7 +124,7 @@ bool is_asked_for(const Record& record, const ShowOptions& options, const std::s
   const bool is_event =
       options.event.empty() || event == options.event || event.starts_with(options.event + ".");
   return is_event && is("sandbox", options.sandbox) && is("by", options.by) && is("tenant", options.tenant) &&
-         field(record, "time") >= earliest;
+         is_since(record, earliest);
 }
 
 // "2026-07-28T09:30:00.125Z  owner         exec.ended          sbx…  outcome=ok …"
@@ -130,7 +148,10 @@ std::string line_of(const Record& record) {
 Result<int> show(const ShowOptions& options) {
   const std::string file =
       options.file.empty() ? user_path(UserDirectory::kState, "service/audit.log") : options.file;
-  MEMBRANE_ASSIGN(const std::string earliest, earliest_time(options.since));
+  std::optional<int64_t> earliest;
+  if (options.since) {
+    MEMBRANE_ASSIGN(earliest, earliest_ms(*options.since));
+  }
   MEMBRANE_TRY(read_log(file, [&](std::string_view line, const AuditChain&) -> Status {
     MEMBRANE_ASSIGN(const Record record, read_ordered_json(line, "the line"));
     if (!is_asked_for(record, options, earliest)) return {};
@@ -179,7 +200,9 @@ void add_show(CLI::App& group, int& exit_code) {
   command->add_option("--tenant", options->tenant, "Only records of this tenant")->type_name("NAME");
   command->add_option("--event", options->event, "Only this event, as exec.ended, or all of a kind, as exec")
       ->type_name("EVENT");
-  command->add_option("--since", options->since, "Only later records: 1d, or a time as 2026-07-28T09:30")
+  command
+      ->add_option("--since", options->since,
+                   "Only later records: of the last 1d, or since 2026-07-28T09:30 in UTC")
       ->type_name("TIME");
   command->add_flag("--json", options->json, "The records as they are in the log, one in a line");
   command->footer(
