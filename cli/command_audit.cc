@@ -23,15 +23,21 @@ using Record = nlohmann::ordered_json;
 // A line without its newline, and the chain up to it.
 using Visitor = std::function<Status(std::string_view line, const AuditChain& chain)>;
 
+std::unexpected<Error> unreadable(const std::string& path, const char* why = "") {
+  return fail(ErrorCode::kNotFound, "cannot read " + path + why, "Name an audit log: DIRECTORY/audit.log.");
+}
+
 // The chain at the file's end. Errors: kNotFound; kInvalidInput for the first line that breaks it, which is not
 // visited; those of `visit`.
 Result<AuditChain> read_log(const std::string& path, const Visitor& visit) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed)) return unreadable(path, ": it is a directory");
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return fail(ErrorCode::kNotFound, "cannot read " + path, "Name an audit log: DIRECTORY/audit.log.");
+  if (!file) return unreadable(path);
   AuditChain chain;
   std::string buffer(kMostAuditLineBytes + 1, '\0');
   while (file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
+    if (file.bad()) break;
     if (file.fail()) return fail(ErrorCode::kInvalidInput, "a line is longer than an audit log's can be");
     if (file.eof())
       return fail(ErrorCode::kInvalidInput, "the last line is incomplete",
@@ -40,6 +46,7 @@ Result<AuditChain> read_log(const std::string& path, const Visitor& visit) {
     MEMBRANE_TRY(chain.follow(line));
     MEMBRANE_TRY(visit(line, chain));
   }
+  if (file.bad()) return unreadable(path, ": reading it failed");
   return chain;
 }
 
@@ -148,6 +155,9 @@ std::string line_of(const Record& record) {
 Result<int> show(const ShowOptions& options) {
   const std::string file =
       options.file.empty() ? user_path(UserDirectory::kState, "service/audit.log") : options.file;
+  if (file.empty())
+    return fail(ErrorCode::kNotFound, "this user has no home directory, where the service has its log",
+                "Name an audit log: membrane audit show DIRECTORY/audit.log.");
   std::optional<int64_t> earliest;
   if (options.since) {
     MEMBRANE_ASSIGN(earliest, earliest_ms(*options.since));

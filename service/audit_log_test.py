@@ -169,6 +169,18 @@ class AuditLog(ServiceTest):
             self.assertIn(f'--since "{since}" is neither a duration nor a time\n', refusal)
             self.assertIn("as 30m, 1h or 7d, or a time in UTC, as 2026-07-28 or", refusal)
 
+    def test_what_cannot_be_read_is_no_empty_log(self):
+        for path, cause in ((self.service.state, ": it is a directory\n"), ("/proc/self/mem", ": reading it failed\n")):
+            for verb in ("show", "verify"):
+                done = subprocess.run([COMMAND, "audit", verb, path], capture_output=True, text=True, timeout=SECONDS)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(f"cannot read {path}{cause}", done.stderr)
+        homeless = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_STATE_HOME")}
+        done = subprocess.run([COMMAND, "audit", "show"], capture_output=True, text=True, timeout=SECONDS, env=homeless)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("this user has no home directory", done.stderr)
+        self.assertIn("membrane audit show DIRECTORY/audit.log", done.stderr)
+
     def test_a_changed_log_is_shown_as_far_as_it_is_intact(self):
         for _ in range(2):
             self.service.create("wat")
