@@ -134,6 +134,14 @@ bool is_asked_for(const Record& record, const ShowOptions& options, const std::o
          is_since(record, earliest);
 }
 
+// A text as it is, or as a JSON text where a reader could take it for something else: for several fields, for one that
+// is empty, or for another text.
+std::string shown(const std::string& text) {
+  const bool is_plain =
+      !text.empty() && text.find_first_of(" =\"\\") == std::string::npos && printable_line(text) == text;
+  return is_plain ? text : printable_json(json_text(Record(text)));
+}
+
 // "2026-07-28T09:30:00.125Z  owner         exec.ended          sbx…  outcome=ok …"
 std::string line_of(const Record& record) {
   constexpr size_t kByWidth = 13, kEventWidth = 19;
@@ -143,11 +151,13 @@ std::string line_of(const Record& record) {
     return text.append(std::max(width, text.size() + 1) - text.size(), ' ');
   };
   const std::string by = field(record, "by"), sandbox = field(record, "sandbox");
-  std::string line = field(record, "time") + "  " + padded(by.empty() ? "-" : by, kByWidth) +
-                     padded(field(record, "event"), kEventWidth) + sandbox;
+  std::string line = shown(field(record, "time")) + "  " + padded(by.empty() ? "-" : shown(by), kByWidth) +
+                     padded(shown(field(record, "event")), kEventWidth) +
+                     (sandbox.empty() ? "" : shown(sandbox));
   for (const auto& [name, value] : record.items()) {
     if (std::ranges::find(kInFront, name) != kInFront.end()) continue;
-    line += " " + name + "=" + (value.is_string() ? value.get<std::string>() : json_text(value));
+    line += " " + shown(name) + "=" +
+            (value.is_string() ? shown(value.get<std::string>()) : printable_json(json_text(value)));
   }
   return line;
 }
@@ -165,7 +175,7 @@ Result<int> show(const ShowOptions& options) {
   MEMBRANE_TRY(read_log(file, [&](std::string_view line, const AuditChain&) -> Status {
     MEMBRANE_ASSIGN(const Record record, read_ordered_json(line, "the line"));
     if (!is_asked_for(record, options, earliest)) return {};
-    print(options.json ? std::string(line) + "\n" : printable_line(line_of(record)) + "\n");
+    print(options.json ? std::string(line) + "\n" : line_of(record) + "\n");
     return {};
   }));
   return kExitOk;

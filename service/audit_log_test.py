@@ -169,6 +169,11 @@ class AuditLog(ServiceTest):
             self.assertIn(f'--since "{since}" is neither a duration nor a time\n', refusal)
             self.assertIn("as 30m, 1h or 7d, or a time in UTC, as 2026-07-28 or", refusal)
 
+    def test_no_value_looks_like_another_field(self):
+        values = {"path": "/tmp/a outcome=ok", "to": "", "why": "one\ntwo", "name": "one\\ntwo", "key": 'a"b', "label": "a\u202eb", "plain": "a,b:c/d", "x y": "1"}
+        line, = self.shown(self.log({"time": "2026-07-28T09:30:00.000Z", "event": "file.written", **values}))
+        self.assertTrue(line.endswith(r' path="/tmp/a outcome=ok" to="" why="one\ntwo" name="one\\ntwo" key="a\"b" label="a\u202eb" plain=a,b:c/d "x y"=1'), line)
+
     def test_what_cannot_be_read_is_no_empty_log(self):
         for path, cause in ((self.service.state, ": it is a directory\n"), ("/proc/self/mem", ": reading it failed\n")):
             for verb in ("show", "verify"):
