@@ -280,10 +280,19 @@ display(chart.bar({"a": 1}))
         (self.folder / "data").mkdir()
         program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
         reported = self.membrane("run", program, "nofile.csv", code=1).stderr
-        self.assertIn("hint: nofile.csv is not here, either.\n", reported)
+        self.assertIn("hint: There is no nofile.csv in the current directory, either.\n", reported)
         self.assertNotIn("--allow", reported)
         reported = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
-        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", reported)
+        self.assertIn("hint: There is no data/no.csv in the current directory, either. The program can access ./data as /data (read).\n", reported)
+
+        reported = self.membrane("run", "-e", "open('/in/no.csv')", "--allow", "fs:write:data:/in", code=1).stderr
+        self.assertIn("hint: The program can access data as /in (read and write).\n", reported)
+
+    def test_an_object_too_large_for_any_memory_is_no_matter_of_the_limit(self):
+        for limit in ([], ["--memory", "4GiB"]):
+            reported = self.membrane("run", "-e", "x = [0] * 10**10", *limit, code=1).stderr
+            self.assertIn("no object can have 2 GiB or more: make it smaller", reported)
+            self.assertNotIn("--memory", reported)
 
     def test_a_missing_directory_to_write_to_has_a_hint_that_makes_or_grants_it(self):
         reported = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr

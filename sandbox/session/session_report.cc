@@ -93,7 +93,7 @@ std::string Session::Impl::memory_limit() const {
   const bool is_whole = whole < template_->image().memory_bytes() + limit;
   return "The memory limit is " + policy::format_size(is_whole ? whole : limit) +
          (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
-         ". Make it hold less" + or_raise_memory(limit) + ".";
+         ". Make it hold less" + (is_whole ? "" : or_raise_memory(limit)) + ".";
 }
 
 namespace {
@@ -133,7 +133,10 @@ void Session::Impl::report_language_error(const Json& error, Report& report) {
     if (reported.hint.empty()) reported.hint = memory_limit();
   }
   if (is_too_large_to_address(reported))
-    reported.hint = "Memory has 32-bit addresses here: nothing can have 2 GiB or more. " + memory_limit();
+    reported.hint =
+        "Memory has 32-bit addresses here, and no object can have 2 GiB or more: make it smaller, or work on "
+        "it in "
+        "parts.";
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
   const std::string grant = denial != nullptr        ? denial->grant
