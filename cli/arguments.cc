@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "base/one_slip.h"
 
 namespace membrane::cli {
 namespace {
@@ -34,14 +35,6 @@ bool is_of_policy(const CLI::App& app, const std::string& name) {
   const CLI::Option* const option = app.get_subcommand("create")->get_option_no_throw(name);
   return option != nullptr &&
          (name == "--dir" || option->get_group() == "Policy" || option->get_group().starts_with("Limits"));
-}
-
-// Whether one inserted, removed or other character makes one text of the other, or a swap of neighbours does.
-bool is_one_slip(std::string_view a, std::string_view b) {
-  while (!a.empty() && !b.empty() && a.front() == b.front()) a.remove_prefix(1), b.remove_prefix(1);
-  while (!a.empty() && !b.empty() && a.back() == b.back()) a.remove_suffix(1), b.remove_suffix(1);
-  if (a.size() == 2 && b.size() == 2) return a[0] == b[1] && a[1] == b[0];
-  return std::max(a.size(), b.size()) == 1;
 }
 
 // Programs have these options, and singulars and plurals of Membrane's.

@@ -112,8 +112,12 @@ class RunInLanguages(WithLanguages):
                 self.assertEqual(self.membrane("run", program, "-q", "--input", "-", stdin=data).stdout, "7\n")
                 self.assertEqual(self.membrane("run", program, "-q", "--input", self.file("data", data)).stdout, "7\n")
         self.assertEqual(self.membrane("run", "-e", "input()", "-q", stdin="piped").stdout, "'piped'\n")
-        self.assertIn("EOFError", self.membrane("run", "-", "--lang", "py", stdin="input()", code=1).stderr)
-        self.assertIn("EOFError", self.membrane("run", "-e", "input()", code=1).stderr)
+        reported = self.membrane("run", "-", "--lang", "py", stdin="input()", code=1).stderr
+        self.assertIn("EOFError", reported)
+        self.assertIn("give the program input by --input FILE.\n", reported)
+        reported = self.membrane("run", "-e", "input()", code=1).stderr
+        self.assertIn("EOFError", reported)
+        self.assertIn("give the program input by a pipe or --input FILE.\n", reported)
 
     def test_an_endless_pipe_delays_only_its_reader(self):
         read, write = os.pipe()
@@ -287,6 +291,12 @@ display(chart.bar({"a": 1}))
 
         reported = self.membrane("run", "-e", "open('/in/no.csv')", "--allow", "fs:write:data:/in", code=1).stderr
         self.assertIn("hint: The program can access data as /in (read and write).\n", reported)
+
+    def test_a_text_in_the_other_language_has_a_hint(self):
+        for name, text, hint in (("a.py", "const x = 1;\nconsole.log(x);\n", "The text ran as Python, and looks like JavaScript: --lang js runs it as that."),
+                                 ("a.js", "def f(x):\n    return x\nprint(f(1))\n", "The text ran as JavaScript, and looks like Python: --lang python runs it as that.")):
+            self.assertIn(f"hint: {hint}\n", self.membrane("run", self.file(name, text), code=1).stderr)
+        self.assertNotIn("looks like", self.membrane("run", self.file("b.py", "x = = 1\n"), code=1).stderr)
 
     def test_an_object_too_large_for_any_memory_is_no_matter_of_the_limit(self):
         for limit in ([], ["--memory", "4GiB"]):

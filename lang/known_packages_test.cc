@@ -18,5 +18,12 @@ TEST(KnownPackagesTest, NativePackagesHaveReplacements) {
   EXPECT_EQ(instead_of_native("rich"), "");
 }
 
+TEST(KnownPackagesTest, AMisspeltDistributionHasANearOne) {
+  EXPECT_EQ(near_distribution("flaks"), "flask");
+  EXPECT_EQ(near_distribution("Beautifulsoup"), "beautifulsoup4");
+  EXPECT_EQ(near_distribution("scikit_lern"), "scikit-learn");
+  for (const char* const name : {"flask", "lodash", "PyYAML", ""}) EXPECT_EQ(near_distribution(name), "");
+}
+
 }  // namespace
 }  // namespace membrane::lang
