@@ -298,6 +298,11 @@ display(chart.bar({"a": 1}))
             self.assertIn(f"hint: {hint}\n", self.membrane("run", self.file(name, text), code=1).stderr)
         self.assertNotIn("looks like", self.membrane("run", self.file("b.py", "x = = 1\n"), code=1).stderr)
 
+    def test_a_full_quota_of_own_files_is_named(self):
+        for code in (["-e", "open('/tmp/x', 'wb').write(b'x' * (70 << 20))"],
+                     ["--lang", "js", "-e", "require('fs').writeFileSync('/tmp/x', new Uint8Array(70 << 20))"]):
+            self.assertIn("hint: A program's own files may have 64 MiB together, and 10,000 names: ", self.membrane("run", *code, code=1).stderr)
+
     def test_an_object_too_large_for_any_memory_is_no_matter_of_the_limit(self):
         for limit in ([], ["--memory", "4GiB"]):
             reported = self.membrane("run", "-e", "x = [0] * 10**10", *limit, code=1).stderr

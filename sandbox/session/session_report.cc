@@ -6,6 +6,7 @@
 #include "sandbox/run/output_limit.h"
 #include "sandbox/session/missing_package.h"
 #include "sandbox/session/session_impl.h"
+#include "wasi/files/file_tree.h"
 #include "wasm/explain.h"
 
 namespace membrane::sandbox {
@@ -105,6 +106,16 @@ bool is_too_large_to_address(const ReportError& error) {
                                          error.message.contains("Maximum allowed dimension exceeded")));
 }
 
+bool is_of_quota(const ReportError& error) {
+  return error.message.contains("No space left on device") || error.message.starts_with("ENOSPC: ");
+}
+
+std::string hint_of_quota() {
+  const wasi::FileQuota quota;
+  return "A program's own files may have " + policy::format_size(quota.bytes) + " together, and " +
+         policy::format_count(quota.files) + " names: remove some, or write to a directory that is granted.";
+}
+
 }  // namespace
 
 void Session::Impl::report_language_error(const Json& error, Report& report) {
@@ -177,6 +188,7 @@ void Session::Impl::report_language_error(const Json& error, Report& report) {
   } else if (!path.empty() && reported.hint.empty()) {
     reported.hint = granted_directories(options_.policy);
   }
+  if (reported.hint.empty() && is_of_quota(reported)) reported.hint = hint_of_quota();
   if (reported.hint.empty() && error.is_object())
     if (const auto missing = error.find("missing"); missing != error.end())
       reported.hint = hint_of_missing(missing_package_of(*missing), options_.packages_by);
