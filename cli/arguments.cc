@@ -198,11 +198,12 @@ std::string advice_to_pass_on(const std::string& command, const std::string& opt
   return "Write -- before options of the program's own: " + command + " -- " + option;
 }
 
-Error with_advice_to_pass_on(Error error, const std::string& command) {
-  if (error.code != ErrorCode::kInvalidArgument || !error.message.starts_with("--") ||
-      error.hint.contains("rite -- before"))
-    return error;
-  const std::string option = error.message.substr(0, error.message.find_first_of(" :"));
+Error with_advice_to_pass_on(Error error, const std::string& command, const std::string& input_file) {
+  const bool is_of_option = error.code == ErrorCode::kInvalidArgument && error.message.starts_with("--");
+  const bool is_of_input = !input_file.empty() && error.message.starts_with("cannot open " + input_file);
+  if ((!is_of_option && !is_of_input) || error.hint.contains("rite -- before")) return error;
+  const std::string option =
+      is_of_input ? "--input" : error.message.substr(0, error.message.find_first_of(" :"));
   const bool ends = error.hint.empty() || error.hint.ends_with('.');
   error.hint += (error.hint.empty() ? "" : ends ? " " : ". ") + advice_to_pass_on(command, option);
   return error;

@@ -31,11 +31,12 @@ Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vecto
 // "tokens list" tokens.
 std::vector<std::string> with_own_verb(const CLI::App& app, std::vector<std::string> words);
 
-// How an option reaches the program, for messages about one after it: "Write -- before …: membrane run x.py -- --model".
-// `command` is the command line up to the program.
+// How an option reaches the program, for messages about one after it: "Write -- before …: membrane run x.py --
+// --model". `command` is the command line up to the program.
 std::string advice_to_pass_on(const std::string& command, const std::string& option);
-// Adds the advice to an error about the value of an option, which its message begins with.
-Error with_advice_to_pass_on(Error error, const std::string& command);
+// Adds the advice to an error about the value of an option, which its message begins with, or about the file of
+// --input.
+Error with_advice_to_pass_on(Error error, const std::string& command, const std::string& input_file);
 
 // The long names of the command's options, with their dashes.
 std::vector<std::string> options_of(const CLI::App& command);

@@ -241,7 +241,8 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
       done.error() = with_advice_to_pass_on(
           std::move(done.error()),
           "membrane exec " + options->id +
-              (options->words.empty() || options->has_code ? " -e …" : " " + options->words.front()));
+              (options->words.empty() || options->has_code ? " -e …" : " " + options->words.front()),
+          options->input);
     exit_code = finish(done, options->json);
   });
 }

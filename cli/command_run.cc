@@ -218,7 +218,8 @@ void add_run(CLI::App& app, int& exit_code) {
     Result<int> code = run(*options);
     if (!code)  // the option may have been meant for the program
       code.error() = with_advice_to_pass_on(std::move(code.error()),
-                                            "membrane run " + (options->text ? "-e …" : options->file));
+                                            "membrane run " + (options->text ? "-e …" : options->file),
+                                            options->input_file);
     exit_code = code ? *code : complain(code.error(), options->json ? Reader::kReport : Reader::kPerson);
   });
 }

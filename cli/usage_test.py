@@ -185,6 +185,7 @@ class Usage(CommandTest):
         way = "Write -- before options of the program's own: membrane run x.wat -- "
         self.assert_refused(self.membrane("run", "x.wat", "--output", "v.csv", code=2), '--output: "v.csv" is not an amount', way + "--output")
         self.assert_refused(self.membrane("run", "x.wat", "--kind", "fast", code=2), "--kind fast is unknown", way + "--kind")
+        self.assert_refused(self.membrane("run", "x.wat", "--input", "v.csv", code=2), "cannot open v.csv", way + "--input")
         done = self.membrane("run", "x.wat", "--env", "NOT_SET_ANYWHERE")
         self.assertIn("membrane: no variable NOT_SET_ANYWHERE is set here, and --env NOT_SET_ANYWHERE passes none\n", done.stderr)
         self.assertIn("membrane run FILE -- --env NOT_SET_ANYWHERE\n", done.stderr)

@@ -145,8 +145,7 @@ void Session::Impl::report_language_error(const Json& error, Report& report) {
   }
   if (is_too_large_to_address(reported))
     reported.hint =
-        "Memory has 32-bit addresses here, and no object can have 2 GiB or more: make it smaller, or work on "
-        "it in "
+        "Memory has 32-bit addresses here, and no object can have 2 GiB or more: make it smaller, or work in "
         "parts.";
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
