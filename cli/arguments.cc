@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "base/one_slip.h"
 
 namespace membrane::cli {
 namespace {
@@ -36,6 +37,18 @@ bool is_of_policy(const CLI::App& app, const std::string& name) {
          (name == "--dir" || option->get_group() == "Policy" || option->get_group().starts_with("Limits"));
 }
 
+// Programs have these options, and singulars and plurals of Membrane's.
+bool is_usual_in_programs(std::string_view name, std::string_view of_membrane) {
+  constexpr std::string_view kUsual[] = {"--all",  "--call",  "--content", "--dist", "--find",
+                                         "--full", "--jsonl", "--long",    "--quit", "--reply",
+                                         "--seed", "--slack", "--walk",    "--width"};
+  const auto is_plural_of = [](std::string_view plural, std::string_view word) {
+    return plural.ends_with('s') && plural.substr(0, plural.size() - 1) == word;
+  };
+  return std::ranges::find(kUsual, name) != std::end(kUsual) || is_plural_of(name, of_membrane) ||
+         is_plural_of(of_membrane, name);
+}
+
 class Order {
  public:
   Order(const CLI::App& app, const CLI::App& command, size_t before)
@@ -57,9 +70,10 @@ class Order {
       MEMBRANE_ASSIGN(const bool takes_next, take_option(words[i]));
       if (!takes_next) continue;
       if (i + 1 == words.size() || words[i + 1] == "--")
-        return fail(
-            ErrorCode::kInvalidArgument, words[i] + " needs a value, and none follows it",
-            "Write " + words[i] + " VALUE; membrane " + command_.get_name() + " --help lists the options.");
+        return fail(ErrorCode::kInvalidArgument, words[i] + " needs a value, and none follows it",
+                    "Write " + words[i] + " VALUE; membrane " + command_.get_name() +
+                        " --help lists the options." +
+                        (has_program() ? " " + advice_to_pass_on(up_to_program(), words[i]) : ""));
       options_.push_back(words[++i]);
     }
     options_.emplace_back("--");
@@ -118,18 +132,28 @@ class Order {
                 (name == "--dir" ? std::string("membrane cp -r copies a directory into the sandbox.")
                                  : "membrane update " + (positionals_.empty() ? "ID" : positionals_.front()) +
                                        " " + name + " changes it, and --timeout bounds one exec.") +
-                    " Write -- before the program's own arguments.");
+                    " Write -- before options of the program's own.");
   }
 
   [[nodiscard]] Status check_spelling(const std::string& word) const {
+    constexpr size_t kLeastLetters = 4;
     const std::string name = word.substr(0, word.find('='));
-    const std::vector<std::string> known = options_of(command_);
-    const std::string_view near =
-        name.starts_with("--") ? nearest(name, {known.begin(), known.end()}) : std::string_view();
-    if (near.empty()) return {};
-    return fail(ErrorCode::kInvalidArgument, "unknown option " + name,
-                "Did you mean " + std::string(near) + "? Write -- before " + name +
-                    " if it belongs to the program: everything after -- does.");
+    if (!name.starts_with("--")) return {};
+    for (const std::string& known : options_of(command_)) {
+      if (known.size() < 2 + kLeastLetters || !is_one_slip(name, known) || is_usual_in_programs(name, known))
+        continue;
+      return fail(ErrorCode::kInvalidArgument, "unknown option " + name,
+                  "Did you mean " + known + "? " + advice_to_pass_on(up_to_program(), name));
+    }
+    return {};
+  }
+
+  // "membrane run x.py", "membrane exec ID -e …".
+  [[nodiscard]] std::string up_to_program() const {
+    std::string words = "membrane " + command_.get_name();
+    for (size_t i = 0; i < before_ + (has_text_ ? 0 : 1) && i < positionals_.size(); ++i)
+      words += " " + positionals_[i];
+    return words + (has_text_ ? " -e …" : "");
   }
 
   const CLI::App& app_;
@@ -168,6 +192,21 @@ std::vector<std::string> with_own_verb(const CLI::App& app, std::vector<std::str
   for (const char* const verb : {"ls", "list"})
     if (!groups.empty() && !named(*groups.front(), verb).empty()) words[1] = verb;
   return words;
+}
+
+std::string advice_to_pass_on(const std::string& command, const std::string& option) {
+  return "Write -- before options of the program's own: " + command + " -- " + option;
+}
+
+Error with_advice_to_pass_on(Error error, const std::string& command, const std::string& input_file) {
+  const bool is_of_option = error.code == ErrorCode::kInvalidArgument && error.message.starts_with("--");
+  const bool is_of_input = !input_file.empty() && error.message.starts_with("cannot open " + input_file);
+  if ((!is_of_option && !is_of_input) || error.hint.contains("rite -- before")) return error;
+  const std::string option =
+      is_of_input ? "--input" : error.message.substr(0, error.message.find_first_of(" :"));
+  const bool ends = error.hint.empty() || error.hint.ends_with('.');
+  error.hint += (error.hint.empty() ? "" : ends ? " " : ". ") + advice_to_pass_on(command, option);
+  return error;
 }
 
 std::vector<std::string> options_of(const CLI::App& command) {

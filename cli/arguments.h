@@ -22,7 +22,7 @@ namespace membrane::cli {
 // and `exec` are a program (for `exec` after a sandbox) and the program's own words. -e supplies the
 // program's text instead of a file.
 //
-// Errors, kInvalidArgument: an option after the program that is similar to one of the command's, so that a
+// Errors, kInvalidArgument: an option after the program that is one slip away from one of the command's, so that a
 // misspelt limit is not silently passed to the program; a limit or a grant given to `exec`, which has none; -e
 // after a file; an option without its value at the end or before "--".
 Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vector<std::string> words);
@@ -30,6 +30,13 @@ Result<std::vector<std::string>> order_arguments(const CLI::App& app, std::vecto
 // Replaces the verb of a list by the command's own: "image list" becomes image ls, "languages ls" languages list, and
 // "tokens list" tokens.
 std::vector<std::string> with_own_verb(const CLI::App& app, std::vector<std::string> words);
+
+// How an option reaches the program, for messages about one after it: "Write -- before …: membrane run x.py --
+// --model". `command` is the command line up to the program.
+std::string advice_to_pass_on(const std::string& command, const std::string& option);
+// Adds the advice to an error about the value of an option, which its message begins with, or about the file of
+// --input.
+Error with_advice_to_pass_on(Error error, const std::string& command, const std::string& input_file);
 
 // The long names of the command's options, with their dashes.
 std::vector<std::string> options_of(const CLI::App& command);

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/audit_chain.h"
 #include "base/json.h"
@@ -13,6 +14,7 @@
 #include "base/user_directory.h"
 #include "cli/cli.h"
 #include "cli/duration.h"
+#include "policy/quantity.h"
 
 namespace membrane::cli {
 namespace {
@@ -21,15 +23,21 @@ using Record = nlohmann::ordered_json;
 // A line without its newline, and the chain up to it.
 using Visitor = std::function<Status(std::string_view line, const AuditChain& chain)>;
 
+std::unexpected<Error> unreadable(const std::string& path, const char* why = "") {
+  return fail(ErrorCode::kNotFound, "cannot read " + path + why, "Name an audit log: DIRECTORY/audit.log.");
+}
+
 // The chain at the file's end. Errors: kNotFound; kInvalidInput for the first line that breaks it, which is not
 // visited; those of `visit`.
 Result<AuditChain> read_log(const std::string& path, const Visitor& visit) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed)) return unreadable(path, ": it is a directory");
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return fail(ErrorCode::kNotFound, "cannot read " + path, "Name an audit log: DIRECTORY/audit.log.");
+  if (!file) return unreadable(path);
   AuditChain chain;
   std::string buffer(kMostAuditLineBytes + 1, '\0');
   while (file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
+    if (file.bad()) break;
     if (file.fail()) return fail(ErrorCode::kInvalidInput, "a line is longer than an audit log's can be");
     if (file.eof())
       return fail(ErrorCode::kInvalidInput, "the last line is incomplete",
@@ -38,6 +46,7 @@ Result<AuditChain> read_log(const std::string& path, const Visitor& visit) {
     MEMBRANE_TRY(chain.follow(line));
     MEMBRANE_TRY(visit(line, chain));
   }
+  if (file.bad()) return unreadable(path, ": reading it failed");
   return chain;
 }
 
@@ -73,7 +82,8 @@ Result<int> verify(const VerifyOptions& options) {
 // -- show ------------------------------------------------------------------------------------
 
 struct ShowOptions {
-  std::string file, since, event;
+  std::string file, event;
+  std::optional<std::string> since;
   std::string sandbox, by, tenant;  // as the fields of these names
   bool json = false;
 };
@@ -83,22 +93,37 @@ std::string field(const Record& record, const char* name) {
   return found != record.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// As records have it: the beginning of "2026-07-28T09:30:00.125Z". A duration is counted back from now.
-Result<std::string> earliest_time(const std::string& since) {
-  if (since.empty()) return "";
-  const std::string_view year = std::string_view(since).substr(0, since.find('-'));
-  if (year.size() == 4 && year.find_first_not_of("0123456789") == std::string_view::npos) return since;
-  MEMBRANE_ASSIGN(const uint64_t ms, duration_ms(since));
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const std::time_t from = (now_ms - static_cast<int64_t>(std::min<uint64_t>(ms, now_ms))) / 1000;
-  std::tm parts = {};
-  std::array<char, 32> text = {};
-  if (gmtime_r(&from, &parts) == nullptr) return since;
-  return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts));
+// YYYY[-MM[-DD[(T| )HH:MM[:SS[.mmm]]]]][Z], in UTC. Nothing for other text.
+std::optional<int64_t> time_ms_of(std::string text) {
+  constexpr std::string_view kFirst = "0000-01-01T00:00:00.000Z";
+  constexpr size_t kLengths[] = {4, 7, 10, 16, 19, 23};
+  if (text.ends_with('Z')) text.pop_back();
+  if (std::ranges::find(kLengths, text.size()) == std::end(kLengths)) return std::nullopt;
+  if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
+  const auto time = policy::parse_time_ms(text.append(kFirst.substr(text.size())));
+  return time ? std::optional(*time) : std::nullopt;
 }
 
-bool is_asked_for(const Record& record, const ShowOptions& options, const std::string& earliest) {
+// A duration is counted back from now.
+Result<int64_t> earliest_ms(const std::string& since) {
+  if (const auto time = time_ms_of(since)) return *time;
+  const auto ms = duration_ms(since);
+  if (!ms)
+    return fail(
+        ErrorCode::kInvalidArgument, "--since \"" + since + "\" is neither a duration nor a time",
+        "Write how long ago, as 30m, 1h or 7d, or a time in UTC, as 2026-07-28 or 2026-07-28T09:30:00Z.");
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return now_ms - static_cast<int64_t>(std::min<uint64_t>(*ms, static_cast<uint64_t>(now_ms)));
+}
+
+// A record with a time that nobody can read is shown.
+bool is_since(const Record& record, const std::optional<int64_t>& earliest) {
+  const auto time = policy::parse_time_ms(field(record, "time"));
+  return !earliest || !time || *time >= *earliest;
+}
+
+bool is_asked_for(const Record& record, const ShowOptions& options, const std::optional<int64_t>& earliest) {
   const auto is = [&](const char* name, const std::string& wanted) {
     return wanted.empty() || field(record, name) == wanted;
   };
@@ -106,7 +131,15 @@ bool is_asked_for(const Record& record, const ShowOptions& options, const std::s
   const bool is_event =
       options.event.empty() || event == options.event || event.starts_with(options.event + ".");
   return is_event && is("sandbox", options.sandbox) && is("by", options.by) && is("tenant", options.tenant) &&
-         field(record, "time") >= earliest;
+         is_since(record, earliest);
+}
+
+// A text as it is, or as a JSON text where a reader could take it for something else: for several fields, for one that
+// is empty, or for another text.
+std::string shown(const std::string& text) {
+  const bool is_plain =
+      !text.empty() && text.find_first_of(" =\"\\") == std::string::npos && printable_line(text) == text;
+  return is_plain ? text : printable_json(json_text(Record(text)));
 }
 
 // "2026-07-28T09:30:00.125Z  owner         exec.ended          sbx…  outcome=ok …"
@@ -118,11 +151,13 @@ std::string line_of(const Record& record) {
     return text.append(std::max(width, text.size() + 1) - text.size(), ' ');
   };
   const std::string by = field(record, "by"), sandbox = field(record, "sandbox");
-  std::string line = field(record, "time") + "  " + padded(by.empty() ? "-" : by, kByWidth) +
-                     padded(field(record, "event"), kEventWidth) + sandbox;
+  std::string line = shown(field(record, "time")) + "  " + padded(by.empty() ? "-" : shown(by), kByWidth) +
+                     padded(shown(field(record, "event")), kEventWidth) +
+                     (sandbox.empty() ? "" : shown(sandbox));
   for (const auto& [name, value] : record.items()) {
     if (std::ranges::find(kInFront, name) != kInFront.end()) continue;
-    line += " " + name + "=" + (value.is_string() ? value.get<std::string>() : json_text(value));
+    line += " " + shown(name) + "=" +
+            (value.is_string() ? shown(value.get<std::string>()) : printable_json(json_text(value)));
   }
   return line;
 }
@@ -130,11 +165,17 @@ std::string line_of(const Record& record) {
 Result<int> show(const ShowOptions& options) {
   const std::string file =
       options.file.empty() ? user_path(UserDirectory::kState, "service/audit.log") : options.file;
-  MEMBRANE_ASSIGN(const std::string earliest, earliest_time(options.since));
+  if (file.empty())
+    return fail(ErrorCode::kNotFound, "this user has no home directory, where the service has its log",
+                "Name an audit log: membrane audit show DIRECTORY/audit.log.");
+  std::optional<int64_t> earliest;
+  if (options.since) {
+    MEMBRANE_ASSIGN(earliest, earliest_ms(*options.since));
+  }
   MEMBRANE_TRY(read_log(file, [&](std::string_view line, const AuditChain&) -> Status {
     MEMBRANE_ASSIGN(const Record record, read_ordered_json(line, "the line"));
     if (!is_asked_for(record, options, earliest)) return {};
-    print(options.json ? std::string(line) + "\n" : printable_line(line_of(record)) + "\n");
+    print(options.json ? std::string(line) + "\n" : line_of(record) + "\n");
     return {};
   }));
   return kExitOk;
@@ -179,7 +220,9 @@ void add_show(CLI::App& group, int& exit_code) {
   command->add_option("--tenant", options->tenant, "Only records of this tenant")->type_name("NAME");
   command->add_option("--event", options->event, "Only this event, as exec.ended, or all of a kind, as exec")
       ->type_name("EVENT");
-  command->add_option("--since", options->since, "Only later records: 1d, or a time as 2026-07-28T09:30")
+  command
+      ->add_option("--since", options->since,
+                   "Only later records: of the last 1d, or since 2026-07-28T09:30 in UTC")
       ->type_name("TIME");
   command->add_flag("--json", options->json, "The records as they are in the log, one in a line");
   command->footer(

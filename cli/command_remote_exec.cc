@@ -7,6 +7,7 @@
 
 #include "agent/terminal/interrupt.h"
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/command_remote.h"
 #include "cli/duration.h"
@@ -235,7 +236,14 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
       "Examples:\n  membrane exec $ID -e 'print(2 + 2)'\n  EXEC=$(membrane exec -d $ID train.py)");
   command->callback([options, code, &exit_code] {
     options->has_code = code->count() > 0;
-    exit_code = finish(exec(*options), options->json);
+    Result<int> done = exec(*options);
+    if (!done)  // the option may have been meant for the program
+      done.error() = with_advice_to_pass_on(
+          std::move(done.error()),
+          "membrane exec " + options->id +
+              (options->words.empty() || options->has_code ? " -e …" : " " + options->words.front()),
+          options->input);
+    exit_code = finish(done, options->json);
   });
 }
 

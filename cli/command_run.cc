@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/program_run.h"
 
@@ -201,9 +202,10 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run --kind linux -- sh -c 'echo $((2+2)) | tee /tmp/x; gcc --version'\n"
       "What the program prints goes to standard output and standard error as it comes, results to standard\n"
       "output, the report to standard error.\n"
-      "An option that stands here is Membrane's, before and after the program; all else after the program "
+      "An option that stands here is Membrane's, before and after the program; another one after the program "
       "is\n"
-      "the program's, and so is everything after --.\n"
+      "the program's, unless it is one slip away from Membrane's (--fule), which is refused. All after -- is "
+      "the program's.\n"
       "Exit codes: 0 fine; 1 the program failed, or a replay differs; 2 it was denied or is "
       "invalid, or wrong usage; 3 Membrane failed; 4 it is frozen. A program that ended itself (proc_exit,\n"
       "sys.exit) with a code of 0 to 255 gives membrane run that code, and with a larger one 255; the report "
@@ -213,7 +215,11 @@ void add_run(CLI::App& app, int& exit_code) {
     // With -e there is no file: what stands in its place is the first argument.
     if (options->text && !options->file.empty())
       options->arguments.insert(options->arguments.begin(), std::exchange(options->file, {}));
-    const Result<int> code = run(*options);
+    Result<int> code = run(*options);
+    if (!code)  // the option may have been meant for the program
+      code.error() = with_advice_to_pass_on(std::move(code.error()),
+                                            "membrane run " + (options->text ? "-e …" : options->file),
+                                            options->input_file);
     exit_code = code ? *code : complain(code.error(), options->json ? Reader::kReport : Reader::kPerson);
   });
 }

@@ -13,6 +13,7 @@
 #include "base/environment.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "host/egress/http_egress.h"
 #include "lang/foreign_source.h"
@@ -227,6 +228,11 @@ Result<std::vector<std::pair<std::string, std::string>>> environment_of(
     std::optional<std::string> value;
     if (equals != std::string::npos) value = each.substr(equals + 1);
     else if (const char* const inherited = std::getenv(name.c_str())) value = inherited;
+    else
+      print_styled(stderr,
+                   "membrane: no variable " + printable_line(name) + " is set here, and --env " +
+                       printable_line(name) + " passes none\n  hint: Write --env NAME=VALUE to give one. " +
+                       printable_line(advice_to_pass_on("membrane run FILE", "--env " + name)) + "\n");
     std::erase_if(environment, [&](const auto& before) { return before.first == name; });
     if (value) environment.emplace_back(std::move(name), *std::move(value));
   }

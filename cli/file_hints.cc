@@ -84,6 +84,13 @@ std::string seen_at(const policy::Policy& policy, const std::filesystem::path& p
   return "";
 }
 
+// Of the granted directories that a hint lists.
+void name_host_paths(const policy::Policy& policy, std::string& hint) {
+  const std::string hidden = sandbox::granted_directories(policy);
+  if (const size_t at = hint.find(hidden); at != std::string::npos)
+    hint.replace(at, hidden.size(), sandbox::granted_directories(policy, sandbox::HostPaths::kNamed));
+}
+
 // For a path below the working directory, or next to the program, that is not granted: the flag that grants
 // it, or that it does not exist here either.
 std::string hint_at_path_below(const std::filesystem::path& path, const std::filesystem::path& program_file,
@@ -105,8 +112,8 @@ std::string hint_at_path_below(const std::filesystem::path& path, const std::fil
     return path.string() + " is next to the program, and not granted: --dir " +
            program_file.parent_path().string() + ":/:ro grants it.";
   if (failed) return hint;
-  return path.string() + " is not here, either." +
-         (policy.fs.empty() ? "" : " " + sandbox::granted_directories(policy));
+  return "There is no " + path.string() + " in the current directory, either." +
+         (policy.fs.empty() ? "" : " " + sandbox::granted_directories(policy, sandbox::HostPaths::kNamed));
 }
 
 }  // namespace
@@ -119,6 +126,7 @@ void hint_at_file_here(const std::string& program_file, const policy::Policy& po
   const fs::path path(sandbox::path_in(error.message));
   if (path.empty()) return;
   const bool is_person = reader == HintsFor::kPerson;
+  if (is_person) name_host_paths(policy, error.hint);
   if (is_person && !program_file.empty() && hint_at_module_beside(program_file, error)) return;
   if (error.code != "FileNotFoundError" && !error.message.starts_with("ENOENT: ")) return;
   std::error_code failed;

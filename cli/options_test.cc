@@ -176,9 +176,32 @@ TEST_F(Arguments, ThatAreMisspeltAreReported) {
   EXPECT_EQ(programs({"--language", "js", "-e", "1"}), Words{"error: unknown option --language"});
   EXPECT_EQ(programs({"p", "--fule", "3"}), Words{"error: unknown option --fule"});
   EXPECT_EQ(programs({"p", "--memry=3"}), Words{"error: unknown option --memry"});
+  EXPECT_EQ(programs({"p", "--fuell", "3"}), Words{"error: unknown option --fuell"});
+  EXPECT_EQ(programs({"p", "--polcy", "3"}), Words{"error: unknown option --polcy"});
   EXPECT_EQ(programs({"p", "--", "--fule", "3"}), (Words{"p", "--fule", "3"}));
   EXPECT_EQ(programs({"p", "-e", "text"}),
             Words{"error: -e gives a program's text, and the program is p already"});
+}
+
+TEST_F(Arguments, ThatMerelyResembleMembranesAreTheProgram) {
+  for (const char* const option :
+       {"--file", "--flag", "--port", "--path", "--seed", "--mode", "--model", "--tail", "--time", "--inputs",
+        "--name", "--data", "--limit", "--format", "--all", "--full", "--width", "--task", "--token"})
+    EXPECT_EQ(programs({"p", option, "x"}), (Words{"p", option, "x"}));
+}
+
+TEST_F(Arguments, ThatAreRefusedComeWithTheWayToPassThem) {
+  const auto hint = [&](Words words) {
+    const auto ordered = order_arguments(*app_, std::move(words));
+    return ordered ? "" : ordered.error().hint;
+  };
+  EXPECT_EQ(hint({"run", "x.py", "--fule", "3"}),
+            "Did you mean --fuel? Write -- before options of the program's own: membrane run x.py -- --fule");
+  EXPECT_EQ(hint({"run", "-e", "1", "a", "--fule=3"}),
+            "Did you mean --fuel? Write -- before options of the program's own: membrane run -e … -- --fule");
+  EXPECT_TRUE(hint({"exec", "s", "x.py", "--out"}).empty());
+  EXPECT_TRUE(hint({"run", "x.py", "--out"}).ends_with(": membrane run x.py -- --out"));
+  EXPECT_TRUE(hint({"exec", "s", "x.py", "--timout"}).ends_with(": membrane exec s x.py -- --timout"));
 }
 
 }  // namespace

@@ -126,25 +126,33 @@ Status write_snapshot(NewFile& file, const std::string& path, std::span<const ui
   return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
 }
 
-// For a text that ran as Python because nothing named its language.
-void hint_at_language(const RunCommandOptions& options, const std::string& language,
+// For a program that ran as Python or JavaScript, and is in the other language.
+void hint_at_language(const RunCommandOptions& options, std::string_view source, const std::string& language,
                       sandbox::Report& report) {
-  if (!options.text || !options.language.empty() || language != "python" || report.errors.empty()) return;
-  constexpr std::string_view kOfOtherCode[] = {"SyntaxError", "NameError"};
+  if (report.errors.empty() || (language != "python" && language != "js")) return;
   sandbox::ReportError& error = report.errors.front();
-  if (std::ranges::find(kOfOtherCode, error.code) == std::end(kOfOtherCode)) return;
-  if (lang::guessed_language(*options.text) == "js")
-    error.hint = "The text ran as Python, and looks like JavaScript: --lang js runs it as that.";
+  const bool is_assumed = options.text && options.language.empty();
+  if (error.code != "SyntaxError" && !(is_assumed && error.code == "NameError")) return;
+  const std::string guess = lang::guessed_language(source);
+  if (guess.empty() || guess == language) return;
+  const auto name = [](std::string_view of) { return of == "js" ? "JavaScript" : "Python"; };
+  error.hint = std::string("The text ran as ") + name(language) + ", and looks like " + name(guess) +
+               ": --lang " + guess + " runs it as that.";
 }
 
-// For a program in Python that read its input at a terminal, where it has none.
+// For a program in Python that found no input, or no more of it.
 void hint_at_input(const RunCommandOptions& options, sandbox::Report& report) {
-  if (report.errors.empty() || !options.input_file.empty() || !is_terminal(stdin)) return;
+  if (report.errors.empty()) return;
   sandbox::ReportError& error = report.errors.front();
-  if (error.code == "EOFError" && error.hint.empty())
-    error.hint =
-        "A program in a language does not read the terminal: pipe its input to membrane, or name a file "
-        "with --input.";
+  if (error.code != "EOFError" || !error.message.contains("EOF when reading a line") || !error.hint.empty())
+    return;
+  const bool is_at_terminal = options.input_file.empty() && is_terminal(stdin);
+  error.hint =
+      options.file == "-" && options.input_file.empty()
+          ? "Standard input was the program itself: give the program input by --input FILE."
+      : is_at_terminal
+          ? "A program in a language does not read the terminal: give it input by a pipe or --input FILE."
+          : "There is no input, or no more: give the program input by a pipe or --input FILE.";
 }
 
 }  // namespace
@@ -275,7 +283,7 @@ Result<sandbox::Report> ProgramRun::report() {
 void ProgramRun::add_hints(sandbox::Report& report) const {
   hint_at_file_here(options_.file, run_options_.policy,
                     options_.json ? HintsFor::kProgram : HintsFor::kPerson, report);
-  hint_at_language(options_, source_.language, report);
+  hint_at_language(options_, source_.program.source, source_.language, report);
   name_interrupt(report);
   hint_at_input(options_, report);
 }

@@ -112,8 +112,12 @@ class RunInLanguages(WithLanguages):
                 self.assertEqual(self.membrane("run", program, "-q", "--input", "-", stdin=data).stdout, "7\n")
                 self.assertEqual(self.membrane("run", program, "-q", "--input", self.file("data", data)).stdout, "7\n")
         self.assertEqual(self.membrane("run", "-e", "input()", "-q", stdin="piped").stdout, "'piped'\n")
-        self.assertIn("EOFError", self.membrane("run", "-", "--lang", "py", stdin="input()", code=1).stderr)
-        self.assertIn("EOFError", self.membrane("run", "-e", "input()", code=1).stderr)
+        reported = self.membrane("run", "-", "--lang", "py", stdin="input()", code=1).stderr
+        self.assertIn("EOFError", reported)
+        self.assertIn("give the program input by --input FILE.\n", reported)
+        reported = self.membrane("run", "-e", "input()", code=1).stderr
+        self.assertIn("EOFError", reported)
+        self.assertIn("give the program input by a pipe or --input FILE.\n", reported)
 
     def test_an_endless_pipe_delays_only_its_reader(self):
         read, write = os.pipe()
@@ -280,10 +284,30 @@ display(chart.bar({"a": 1}))
         (self.folder / "data").mkdir()
         program = self.file("p.py", "import sys\nprint(open(sys.argv[1]).read())")
         reported = self.membrane("run", program, "nofile.csv", code=1).stderr
-        self.assertIn("hint: nofile.csv is not here, either.\n", reported)
+        self.assertIn("hint: There is no nofile.csv in the current directory, either.\n", reported)
         self.assertNotIn("--allow", reported)
         reported = self.membrane("run", program, "--allow", "fs:read:./data", "data/no.csv", code=1).stderr
-        self.assertIn("hint: data/no.csv is not here, either. Of the host, the program can access /data (to read).\n", reported)
+        self.assertIn("hint: There is no data/no.csv in the current directory, either. The program can access ./data as /data (read).\n", reported)
+
+        reported = self.membrane("run", "-e", "open('/in/no.csv')", "--allow", "fs:write:data:/in", code=1).stderr
+        self.assertIn("hint: The program can access data as /in (read and write).\n", reported)
+
+    def test_a_text_in_the_other_language_has_a_hint(self):
+        for name, text, hint in (("a.py", "const x = 1;\nconsole.log(x);\n", "The text ran as Python, and looks like JavaScript: --lang js runs it as that."),
+                                 ("a.js", "def f(x):\n    return x\nprint(f(1))\n", "The text ran as JavaScript, and looks like Python: --lang python runs it as that.")):
+            self.assertIn(f"hint: {hint}\n", self.membrane("run", self.file(name, text), code=1).stderr)
+        self.assertNotIn("looks like", self.membrane("run", self.file("b.py", "x = = 1\n"), code=1).stderr)
+
+    def test_a_full_quota_of_own_files_is_named(self):
+        for code in (["-e", "open('/tmp/x', 'wb').write(b'x' * (70 << 20))"],
+                     ["--lang", "js", "-e", "require('fs').writeFileSync('/tmp/x', new Uint8Array(70 << 20))"]):
+            self.assertIn("hint: A program's own files may have 64 MiB together, and 10,000 names: ", self.membrane("run", *code, code=1).stderr)
+
+    def test_an_object_too_large_for_any_memory_is_no_matter_of_the_limit(self):
+        for limit in ([], ["--memory", "4GiB"]):
+            reported = self.membrane("run", "-e", "x = [0] * 10**10", *limit, code=1).stderr
+            self.assertIn("no object can have 2 GiB or more: make it smaller", reported)
+            self.assertNotIn("--memory", reported)
 
     def test_a_missing_directory_to_write_to_has_a_hint_that_makes_or_grants_it(self):
         reported = self.membrane("run", "-e", "open('/nope/x', 'w')", code=1).stderr

@@ -180,6 +180,16 @@ class Usage(CommandTest):
         done = self.membrane("audit", "verify", "--head", "0000", "audit.log", code=2)
         self.assert_refused(done, "--head 0000 is no head of a log\n", "64 hexadecimal digits")
 
+    def test_an_option_that_may_be_meant_for_the_program(self):
+        self.file("x.wat", '(func (export "run"))')
+        way = "Write -- before options of the program's own: membrane run x.wat -- "
+        self.assert_refused(self.membrane("run", "x.wat", "--output", "v.csv", code=2), '--output: "v.csv" is not an amount', way + "--output")
+        self.assert_refused(self.membrane("run", "x.wat", "--kind", "fast", code=2), "--kind fast is unknown", way + "--kind")
+        self.assert_refused(self.membrane("run", "x.wat", "--input", "v.csv", code=2), "cannot open v.csv", way + "--input")
+        done = self.membrane("run", "x.wat", "--env", "NOT_SET_ANYWHERE")
+        self.assertIn("membrane: no variable NOT_SET_ANYWHERE is set here, and --env NOT_SET_ANYWHERE passes none\n", done.stderr)
+        self.assertIn("membrane run FILE -- --env NOT_SET_ANYWHERE\n", done.stderr)
+
     def test_a_word_that_is_no_file_here_is_reported_as_that(self):
         (self.folder / "data").mkdir()
         self.file("analyse.py", "")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/one_slip.h"
 #include "policy/package_name.h"
 
 namespace membrane::lang {
@@ -43,6 +44,21 @@ std::string_view instead_of_native(std::string_view distribution) {
   const auto* const found =
       std::ranges::find(kNative, policy::normal_python_name(distribution), &Known::name);
   return found == std::end(kNative) ? std::string_view() : found->other;
+}
+
+std::string_view near_distribution(std::string_view name) {
+  constexpr size_t kLeastLetters = 4;
+  const std::string normal = policy::normal_python_name(name);
+  std::string_view near;
+  const auto look_at = [&](std::string_view known) {
+    const std::string other = policy::normal_python_name(known);
+    if (near.empty() && other.size() >= kLeastLetters && is_one_slip(normal, other)) near = known;
+    return other == normal;
+  };
+  const bool is_known =
+      std::ranges::any_of(kModules, [&](const Known& each) { return look_at(each.other); }) ||
+      std::ranges::any_of(kNative, [&](const Known& each) { return look_at(each.name); });
+  return is_known ? std::string_view() : near;
 }
 
 }  // namespace membrane::lang

@@ -20,4 +20,8 @@ bool is_known_module(std::string_view module);
 // native. Names are compared as the index does.
 std::string_view instead_of_native(std::string_view distribution);
 
+// The known distribution that an unknown name is one slip away from ("flask" for "flaks"), as the index names it; ""
+// if there is none.
+std::string_view near_distribution(std::string_view name);
+
 }  // namespace membrane::lang

@@ -73,7 +73,9 @@ class PythonInstaller final : public Installer {
     for (const policy::PackageName& name : names)
       asked.push_back({{"name", name.name}, {"version", name.version}});
     for (const LockedPackage& pin : pins) pinned.push_back(pin.name + "==" + pin.version);
-    MEMBRANE_ASSIGN(LockedLanguage locked, run(work, {{"asked", asked}, {"pins", pinned}}));
+    auto found = run(work, {{"asked", asked}, {"pins", pinned}});
+    if (!found) return std::unexpected(with_meant_name(std::move(found).error(), names));
+    LockedLanguage locked = *std::move(found);
     for (const policy::PackageName& name : names) locked.asked.push_back(name.text());
     return locked;
   }
@@ -97,6 +99,16 @@ class PythonInstaller final : public Installer {
         return fail(ErrorCode::kUnsupported, name.name + " needs native code, which does not run here",
                     "Use " + std::string(instead) + ".");
     return {};
+  }
+
+  static Error with_meant_name(Error error, const std::vector<policy::PackageName>& names) {
+    for (const policy::PackageName& name : names)
+      if (const std::string_view meant = lang::near_distribution(name.name);
+          !meant.empty() && error.message.contains("No matching distribution found for " + name.name)) {
+        error.hint = "Did you mean " + std::string(meant) + "? " + error.hint;
+        break;
+      }
+    return error;
   }
 
   Result<LockedLanguage> run(const WorkDirectory& work, Json request) const {

@@ -1,5 +1,6 @@
 """The audit log of a running service: who did what, by which token, and what was refused."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -143,8 +144,47 @@ class AuditLog(ServiceTest):
         self.assertEqual(self.shown("--since", "2999-01"), [])
         record, = self.shown("--json", "--by", by)
         self.assertEqual(json.loads(record), self.record("exec.ended", sandbox=sandbox))
-        self.assertIn("is not a duration", self.shown("--since", "soon", code=2).stderr)
         self.assertIn("cannot read nowhere", self.shown("nowhere", code=2).stderr)
+
+    def log(self, *records):
+        """A file with these records, chained."""
+        file = tempfile.NamedTemporaryFile(suffix=".log")
+        self.addCleanup(file.close)
+        before = "0" * 64
+        for number, fields in enumerate(records, 1):
+            line = json.dumps({"number": number, **fields, "before": before}, separators=(",", ":")).encode()
+            before = hashlib.sha256(line).hexdigest()
+            file.write(line + b"\n")
+        file.flush()
+        return file.name
+
+    def test_records_since_a_time(self):
+        times = [f"2026-07-28T{time}Z" for time in ("09:29:59.999", "09:30:00.000", "09:30:30.125")]
+        log = self.log(*({"time": time, "event": "service.started"} for time in times))
+        for since, shown in (("2026", 3), ("2026-07Z", 3), ("2026-07-28", 3), ("2026-07-29", 0), ("2026-07-28 09:30", 2),
+                             ("2026-07-28T09:30Z", 2), ("2026-07-28T09:30:00", 2), ("2026-07-28T09:30:30.125Z", 1), ("2026-07-28 09:30:30.126", 0)):
+            self.assertEqual(len(self.shown(log, "--since", since)), shown, since)
+        for since in ("soon", "", "2026-7-28", "2026-13-45", "2026-07-28T09:30+02:00", "2026-07-28T25:00", "2026-07-28_09:30", "5", "20260728"):
+            refusal = self.shown(log, "--since", since, code=2).stderr
+            self.assertIn(f'--since "{since}" is neither a duration nor a time\n', refusal)
+            self.assertIn("as 30m, 1h or 7d, or a time in UTC, as 2026-07-28 or", refusal)
+
+    def test_no_value_looks_like_another_field(self):
+        values = {"path": "/tmp/a outcome=ok", "to": "", "why": "one\ntwo", "name": "one\\ntwo", "key": 'a"b', "label": "a\u202eb", "plain": "a,b:c/d", "x y": "1"}
+        line, = self.shown(self.log({"time": "2026-07-28T09:30:00.000Z", "event": "file.written", **values}))
+        self.assertTrue(line.endswith(r' path="/tmp/a outcome=ok" to="" why="one\ntwo" name="one\\ntwo" key="a\"b" label="a\u202eb" plain=a,b:c/d "x y"=1'), line)
+
+    def test_what_cannot_be_read_is_no_empty_log(self):
+        for path, cause in ((self.service.state, ": it is a directory\n"), ("/proc/self/mem", ": reading it failed\n")):
+            for verb in ("show", "verify"):
+                done = subprocess.run([COMMAND, "audit", verb, path], capture_output=True, text=True, timeout=SECONDS)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(f"cannot read {path}{cause}", done.stderr)
+        homeless = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_STATE_HOME")}
+        done = subprocess.run([COMMAND, "audit", "show"], capture_output=True, text=True, timeout=SECONDS, env=homeless)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("this user has no home directory", done.stderr)
+        self.assertIn("membrane audit show DIRECTORY/audit.log", done.stderr)
 
     def test_a_changed_log_is_shown_as_far_as_it_is_intact(self):
         for _ in range(2):

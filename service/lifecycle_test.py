@@ -278,6 +278,20 @@ class Environments(SandboxTest):
                 self.made(changed)
                 self.assertIn(self.service.exec(sandbox, code).get("result"), (None, "", "undefined", "None"))
 
+    def test_that_cannot_be_set_are_not_there_afterwards(self):
+        sandbox = self.python()
+        self.result(sandbox, "import os\nput = os.environ.encodevalue\n"
+                             "def refuse(value):\n    if value == '3': raise OSError('no room')\n    return put(value)\n"
+                             "os.environ.encodevalue = refuse")
+        report = self.service.exec(sandbox, "1", env={"V1": "1", "V2": "2", "V3": "3", "V4": "4"})
+        self.assertEqual(report["outcome"], "invalid")
+        self.assertEqual(report["error"]["message"], "the environment could not be set: OSError: no room")
+        self.assertNotIn("fuel", report["error"]["hint"])
+        self.assertEqual(self.result(sandbox, "[name for name in os.environ if name.startswith('V')]"), "[]")
+        sandbox = self.service.create("python", policy={"limits": {"fuel": 3_000_000}})
+        report = self.service.exec(sandbox, "1", env={f"V{i}": "x" * 30 for i in range(250)})
+        self.assertIn("larger policy.limits.fuel", report["error"]["hint"])
+
     def test_invalid_names(self):
         for env in ({"": "x"}, {"A=B": "x"}, {"A\0": "x"}, {"A": "x\0"}):
             self.refused(self.post("/sandboxes", {"template": "wat", "env": env}), 422, "invalid_value")

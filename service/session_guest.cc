@@ -348,22 +348,38 @@ class SessionGuest final : public Guest {
     return error;
   }
 
-  // By a turn of its own, which the program does not notice.
+  // By a turn of its own, which the program does not notice. The environment stays `from` when it fails.
   Answer<void> change(Context& context, const Environment& from, const Environment& to) {
     const auto code = code_to_change(context.source->language(), from, to);
     if (!code) return std::unexpected(code.error());
     if (code->empty()) return {};
     if (const auto room = has_room_for(context, code->size()); !room) return room;
-    bounds_.begin_turn({});
-    const sandbox::Report report = context.session->exec({.code = *code, .name = "<environment>"});
-    if (context.recorder) context.recorder->note({"run", "<environment>", *code});
+    const sandbox::Report report = run_change(context, *code);
     if (report.outcome == sandbox::Outcome::kOk) return {};
     if (const std::string why = context.session->why_lost(); !why.empty()) return std::unexpected(lost(why));
+    // A turn that raised has set what came before the error; any other failed turn was undone.
+    if (const auto back = code_to_change(context.source->language(), to, from);
+        report.outcome == sandbox::Outcome::kRaised && back && has_room_for(context, back->size())) {
+      bounds_.allow();
+      (void)run_change(context, *back);
+    }
+    const bool has_error = !report.errors.empty();
+    const bool is_own = has_error && report.outcome == sandbox::Outcome::kRaised;
     return refuse(
         ApiCode::kInvalidValue,
-        "the environment could not be set: " +
-            (report.errors.empty() ? std::string(name_of(report.outcome)) : report.errors.front().message),
-        "Give the sandbox a larger policy.limits.fuel, or fewer variables.");
+        "the environment could not be set: " + (is_own ? report.errors.front().code + ": " : std::string()) +
+            (has_error ? report.errors.front().message : std::string(name_of(report.outcome))),
+        report.outcome == sandbox::Outcome::kOutOfFuel
+            ? "Give the sandbox a larger policy.limits.fuel, or fewer variables."
+        : is_own
+            ? "A program in the sandbox has changed how variables are set: use another context or sandbox."
+            : "");
+  }
+  sandbox::Report run_change(Context& context, const std::string& code) {
+    bounds_.begin_turn({});
+    sandbox::Report report = context.session->exec({.code = code, .name = "<environment>"});
+    if (context.recorder) context.recorder->note({"run", "<environment>", code});
+    return report;
   }
 
   Answer<std::unique_ptr<sandbox::Session>> again(const Context& context) {

@@ -31,7 +31,7 @@ except ImportError as error:  # a build without the engine, which is only a clie
     _native = None
     _why_no_engine = error
 
-_OF_FILES = ("No file or directory of the host is granted.", "Of the host, the program can access ", "/tmp is the program's own")
+_OF_FILES = ("No file or directory of the host is granted.", "Directories of the host are granted at ", "/tmp is the program's own")
 _MAGIC = b"MEMBPY1\n"
 _languages: Dict[str, Any] = {}
 _languages_lock = threading.Lock()

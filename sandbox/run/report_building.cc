@@ -60,14 +60,15 @@ std::string hint_of_missing_directory(std::string_view path, lang::Driver driver
   return std::string(kNoDirectory) + directory + " in the sandbox: " + std::string(makes) + " makes it.";
 }
 
-std::string granted_directories(const policy::Policy& policy) {
+std::string granted_directories(const policy::Policy& policy, HostPaths paths) {
   constexpr size_t kMost = 8;
   if (policy.fs.empty()) return "No file or directory of the host is granted.";
-  std::string out = "Of the host, the program can access ";
+  const bool are_named = paths == HostPaths::kNamed;
+  std::string out = are_named ? "The program can access " : "Directories of the host are granted at ";
   for (size_t i = 0; i < policy.fs.size() && i < kMost; ++i) {
     const policy::FsGrant& grant = policy.fs[i];
-    out += (i == 0 ? "" : ", ") + grant.guest;
-    out += grant.mode == policy::FsMode::kWrite ? " (to read and write)" : " (to read)";
+    out += (i == 0 ? "" : ", ") + (are_named ? grant.host + " as " : std::string()) + grant.guest;
+    out += grant.mode == policy::FsMode::kWrite ? " (read and write)" : " (read)";
   }
   if (policy.fs.size() > kMost) out += " and " + std::to_string(policy.fs.size() - kMost) + " more";
   return out + ".";

@@ -42,8 +42,10 @@ std::string path_in(std::string_view message);
 inline constexpr std::string_view kNoDirectory = "There is no directory ";
 std::string hint_of_missing_directory(std::string_view path, lang::Driver driver);
 
-// The granted directories, each with what is allowed, for a program that did not find its file.
-std::string granted_directories(const policy::Policy& policy);
+// The granted directories, each with what is allowed, for a program that did not find its file. Only the machine's
+// own user is told their paths there.
+enum class HostPaths : uint8_t { kHidden, kNamed };
+std::string granted_directories(const policy::Policy& policy, HostPaths paths = HostPaths::kHidden);
 
 // Moves the output and the submitted answer to the report.
 void report_output(Conversation output, Report& report);

@@ -237,7 +237,7 @@ TEST_F(Python, AMissingFileIsReportedWithWhatIsGranted) {
   run_options.policy.fs.push_back({.guest = "/out", .host = directory, .mode = policy::FsMode::kWrite});
   begin(run_options);
   EXPECT_EQ(exec("open('/data/x.csv')").errors.at(0).hint,
-            "Of the host, the program can access /data (to read), /out (to read and write).");
+            "Directories of the host are granted at /data (read), /out (read and write).");
   EXPECT_EQ(exec("raise FileNotFoundError('gone')").errors.at(0).hint, "") << "no path";
   const Report own = exec("open('/tmp/x.csv')");
   EXPECT_EQ(own.outcome, Outcome::kRaised);

@@ -6,6 +6,7 @@
 #include "sandbox/run/output_limit.h"
 #include "sandbox/session/missing_package.h"
 #include "sandbox/session/session_impl.h"
+#include "wasi/files/file_tree.h"
 #include "wasm/explain.h"
 
 namespace membrane::sandbox {
@@ -93,7 +94,7 @@ std::string Session::Impl::memory_limit() const {
   const bool is_whole = whole < template_->image().memory_bytes() + limit;
   return "The memory limit is " + policy::format_size(is_whole ? whole : limit) +
          (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
-         ". Make it hold less" + or_raise_memory(limit) + ".";
+         ". Make it hold less" + (is_whole ? "" : or_raise_memory(limit)) + ".";
 }
 
 namespace {
@@ -103,6 +104,16 @@ bool is_too_large_to_address(const ReportError& error) {
   return (error.code == "OverflowError" && error.message.contains("index-sized integer")) ||
          (error.code == "ValueError" && (error.message.contains("array is too big") ||
                                          error.message.contains("Maximum allowed dimension exceeded")));
+}
+
+bool is_of_quota(const ReportError& error) {
+  return error.message.contains("No space left on device") || error.message.starts_with("ENOSPC: ");
+}
+
+std::string hint_of_quota() {
+  const wasi::FileQuota quota;
+  return "A program's own files may have " + policy::format_size(quota.bytes) + " together, and " +
+         policy::format_count(quota.files) + " names: remove some, or write to a directory that is granted.";
 }
 
 }  // namespace
@@ -133,7 +144,9 @@ void Session::Impl::report_language_error(const Json& error, Report& report) {
     if (reported.hint.empty()) reported.hint = memory_limit();
   }
   if (is_too_large_to_address(reported))
-    reported.hint = "Memory has 32-bit addresses here: nothing can have 2 GiB or more. " + memory_limit();
+    reported.hint =
+        "Memory has 32-bit addresses here, and no object can have 2 GiB or more: make it smaller, or work in "
+        "parts.";
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
   const std::string grant = denial != nullptr        ? denial->grant
@@ -174,6 +187,7 @@ void Session::Impl::report_language_error(const Json& error, Report& report) {
   } else if (!path.empty() && reported.hint.empty()) {
     reported.hint = granted_directories(options_.policy);
   }
+  if (reported.hint.empty() && is_of_quota(reported)) reported.hint = hint_of_quota();
   if (reported.hint.empty() && error.is_object())
     if (const auto missing = error.find("missing"); missing != error.end())
       reported.hint = hint_of_missing(missing_package_of(*missing), options_.packages_by);
