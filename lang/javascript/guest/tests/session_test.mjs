@@ -385,6 +385,19 @@ for (const [name, Engine] of Object.entries(engines)) {
     if (kTimeZones) assert.equal(await s.value(`Object.assign(process.env, { TZ: 'America/New_York' }); [${hour}, Intl.DateTimeFormat().resolvedOptions().timeZone]`), "[ 8, 'America/New_York' ]");
   });
 
+  only("variables of the environment are data, and do not reach what inherits from them", async () => {
+    const s = session(Engine);
+    await s.run("process.env.A = 1; const thrown = (f) => { try { f(); return 'none' } catch (e) { return e.code ?? e.name } }");
+    const define = (descriptor) => s.value(`thrown(() => Object.defineProperty(process.env, 'A', ${descriptor}))`);
+    for (const wrong of ["{ enumerable: false }", "{ value: 2 }", "{ get: () => 2, configurable: true }", "{ configurable: true, writable: true, enumerable: true }"])
+      assert.equal(await define(wrong), "'ERR_INVALID_OBJECT_DEFINE_PROPERTY'", wrong);
+    assert.equal(await s.value("process.env.A"), "'1'");
+    assert.equal(await define("{ value: 2, configurable: true, writable: true, enumerable: true }"), "'none'");
+    assert.equal(await s.value("['freeze', 'seal', 'preventExtensions'].map((name) => thrown(() => Object[name](process.env))).join()"), "'TypeError,TypeError,TypeError'");
+    assert.equal(await s.value("process.env.A = 3; const c = Object.create(process.env); c.Z = 1; [process.env, Object.keys(c)]"), "[ { A: '3' }, [ 'Z' ] ]");
+    assert.equal(await s.value("({ __proto__: process.env }).TZ = 'JST-9'; new Date(0).getHours()"), "0");
+  });
+
   only("await stands at the top", async () => {
     const s = session(Engine);
     assert.equal(await s.value("const v = await new Promise((r) => setTimeout(() => r(6), 5000))\nv + 1"), "7");
