@@ -24,14 +24,45 @@
   // Throws the error in a text without running it: of an ES module, or of a script with top-level await.
   shared.compileOnly = (code, name, isModule) => {
     if (isModule) evaluate(code, `${name}`, kCompiledModule);
-    else evaluate(`${kCheckHead}${code}\n})`, name);
+    else compileBody(kCheckHead, code, name);
   };
-  const kCheckHead = "(async function () {";
+  const kCheckHead = 'null ?? { async ""() {';
   shared.checkHead = kCheckHead;
+  function compileBody(head, code, name) {
+    try {
+      return evaluate(`${head}${code}${shared.bodyEnd}`, name);
+    } catch (error) {
+      throw error instanceof SyntaxError ? ofBody(error, head, code, name) : error;
+    }
+  }
+  // An error in terms of the text alone: what closes the function around it has no opening, and its end is the text's.
+  function ofBody(error, head, code, name) {
+    const stray = shared.tokensOf(code).find(({ isStray }) => isStray);
+    const places = shared.stackOf(error).split("\n").slice(1).join("\n");
+    if (stray && isBody(code.slice(0, stray.at), name)) tell(`Unexpected token '${stray.text}'`, stray.at);
+    else if (/:(\d+):\d+\)?$/m.exec(places)?.[1] > code.split("\n").length) tell("Unexpected end of input", code.length);
+    return error;
+
+    function tell(message, at) {
+      const before = code.slice(0, at).split("\n");
+      const column = before.at(-1).length + 1 + (before.length === 1 ? head.length : 0);
+      const stack = `SyntaxError: ${message}\n    at ${name}:${before.length}:${column}`;
+      error.message = message;
+      Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
+    }
+  }
+  function isBody(code, name) {
+    try {
+      evaluate(`${kCheckHead}${code}${shared.bodyEnd}`, name);
+      return true;
+    } catch {
+      return false;
+    }
+  }
 
   const cache = Object.create(null);
   const compiled = new Map(); // functions of files that were compiled, but not run yet
-  const kHead = "(function (exports, require, module, __filename, __dirname) {";
+  const kHead = 'null ?? { ""(exports, require, module, __filename, __dirname) {';
   const kFail = Symbol("an ES module");
 
   // The function that wraps a CommonJS file; kFail for what can only be an ES module.
@@ -42,7 +73,7 @@
     shared.keepSource(path, code, kHead.length);
     let run;
     try {
-      run = isAlwaysModule(path) ? kFail : evaluate(`${kHead}${code}\n})`, path);
+      run = isAlwaysModule(path) ? kFail : compileBody(kHead, code, path);
     } catch (error) {
       if (/\.c[jt]s$/.test(path) || !(error instanceof SyntaxError) || !isModule(code)) throw error;
       run = kFail;

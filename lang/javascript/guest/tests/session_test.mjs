@@ -719,6 +719,29 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     });
   }
 
+  if (name === "QuickJS") {
+    only("an error of a script's syntax is told in terms of its own text, as a check does", async () => {
+      for (const [code, message, line, column] of [
+        ["function f() {\n  return 1;\n\nf();", "Unexpected end of input", 4, 5],
+        ["const a = () => {\n  if (1) {\n}\n", "Unexpected end of input", 4, 1],
+        ["let a = 1;\n}\nlet b = 2;", "Unexpected token '}'", 2, 1],
+        ["let a; }", "Unexpected token '}'", 1, 8],
+        ["let a = 1;\n});\nconsole.log('out');\n(() => {", "Unexpected token '}'", 2, 1],
+        ["if (1)", "Unexpected end of input", 1, 7],
+      ]) {
+        const s = session(Engine);
+        for (const mode of ["script", "check"]) {
+          const { outcome, error } = await s.run(code, { mode, name: "a.js" });
+          assert.deepEqual([outcome, error?.type, error?.message], ["error", "SyntaxError", message], `${mode} ${code}`);
+          assert.match(error.traceback, new RegExp(`at a.js:${line}:${column}\n`), `${mode} ${code}`);
+        }
+      }
+      const s = session(Engine);
+      for (const good of ["var f = () => 5", "return 5", "x = 1 // end", "'use strict'; if (1) { let a }", "{}", "x = {}\n-->"])
+        assert.equal((await s.run(good, { mode: "script", name: "a.js" })).outcome, "ok", good);
+    });
+  }
+
   only("nothing of the prelude lies about", async () => {
     const s = session(Engine);
     assert.equal(await s.value("Object.getOwnPropertyNames(globalThis).filter((n) => n.startsWith('__membrane')).sort().join()"),
