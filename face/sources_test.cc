@@ -188,7 +188,7 @@ TEST_P(SourcesInJavaScript, LocalTimeHasAZone) {
                  "[new Date().getHours(), new Date().getTimezoneOffset(), Intl.DateTimeFormat()"
                  ".resolvedOptions().timeZone]"),
             "[ 11, -120, '+02:00' ]");
-  EXPECT_EQ(text(of, "String(new Date(2026, 6, 1))"), "'Wed Jul 01 2026 00:00:00 GMT+0200 (+02)'");
+  EXPECT_EQ(text(of, "String(new Date(2026, 6, 1))"), "'Wed Jul 01 2026 00:00:00 GMT+0200 (GMT+02:00)'");
   EXPECT_EQ(text(of, "new Date(2026, 6, 1).toISOString()"), "'2026-06-30T22:00:00.000Z'");
   EXPECT_EQ(text(of, "new Date('2026-07-01T00:00').toISOString()"), "'2026-06-30T22:00:00.000Z'");
   EXPECT_EQ(text(of, "new Date('2026-07-01').toISOString()"), "'2026-07-01T00:00:00.000Z'");

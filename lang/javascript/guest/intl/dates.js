@@ -172,8 +172,9 @@
       if (Number.isNaN(moment.getTime())) throw new RangeError("Invalid time value");
       const { timeZone, rulesAt } = this.#o;
       const rules = rulesAt?.(moment.getTime());
-      const date = rules ? new Date(moment.getTime() + rules.offset) : moment; // whose UTC fields are the local ones
-      const day = this.#withEra(this.#date(date), date.getUTCFullYear()),
+      const { date, years } = zones.calendarOf(moment.getTime() + (rules?.offset ?? 0)); // whose UTC fields are the local ones
+      const year = date.getUTCFullYear() + years;
+      const day = this.#withEra(this.#date(date, year), year),
         time = this.#time(date);
       const isLong = this.#o.month === "long";
       const width = this.#o.timeZoneName;
@@ -199,13 +200,12 @@
       const name = kEras[era][year > 0 ? 1 : 0];
       return parts.flatMap((part) => (part.type === "year" ? [part, literal(" "), { type: "era", value: name }] : [part]));
     }
-    #date(date) {
+    #date(date, full) {
       const { weekday, year, month, day } = this.#o;
       const number = (value, width) => (width === "2-digit" ? String(value % 100).padStart(2, "0") : String(value));
-      const full = date.getUTCFullYear();
       const part = {
         weekday: weekday && { type: "weekday", value: named(kDays[date.getUTCDay()], weekday) },
-        year: year && { type: "year", value: number(this.#o.era !== undefined && full <= 0 ? 1 - full : full, year) },
+        year: year && { type: "year", value: number(full <= 0 ? 1 - full : full, year) },
         month: month && {
           type: "month",
           value: /digit|numeric/.test(month)
