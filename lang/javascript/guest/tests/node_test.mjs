@@ -794,6 +794,14 @@ test("events", async () => {
   await assert.rejects(Emitter.once(emitter, "x"), /no/);
 });
 
+test("methods of crypto.subtle that are not available say what to use", async () => {
+  const { subtle } = ours("crypto");
+  for (const name of Object.getOwnPropertyNames(Object.getPrototypeOf(nodeCrypto.subtle))) {
+    if (name === "constructor" || ["digest", "importKey", "sign", "verify"].includes(name)) continue;
+    await assert.rejects(() => subtle[name]("HMAC"), { name: "NotSupportedError", message: new RegExp(`^crypto\\.subtle\\.${name}\\(\\) is not available: `) });
+  }
+});
+
 test("crypto", () => {
   const crypto = ours("crypto");
   for (const name of ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"])
