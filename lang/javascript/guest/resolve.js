@@ -167,6 +167,14 @@
     return placeOf(join(of.directory, target)) ?? join(of.directory, target);
   }
 
+  // Packages that make requests by node:http, and have another file that makes them by fetch().
+  const kWithFetch = { axios: { import: "./dist/esm/axios.js", require: "./dist/browser/axios.cjs" } };
+  function fileWithFetch(name, root, conditions) {
+    if (!Object.hasOwn(kWithFetch, name)) return undefined;
+    const path = join(root, kWithFetch[name][conditions === kImport ? "import" : "require"]);
+    return isFile(path) ? path : undefined;
+  }
+
   const kLibraries = ["/usr/lib/node_modules", "/usr/local/lib/node_modules"];
   function foldersFrom(directory) {
     const folders = [];
@@ -192,6 +200,8 @@
         if (single !== undefined) return single;
         continue;
       }
+      const other = rest === undefined ? fileWithFetch(whole, root, conditions) : undefined;
+      if (other !== undefined) return other;
       const found = packageIn(root);
       if (found?.exports !== undefined && found?.exports !== null) return exported(found, subpath, conditions);
       const place = rest === undefined ? directoryAt(root) : placeOf(join(root, subpath));

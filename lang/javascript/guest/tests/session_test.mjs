@@ -627,6 +627,13 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     assert.equal(result.outcome, "exit", JSON.stringify(result.error));
     assert.equal(s.host.output[1], "/app/lib/index.js false 7 /node_modules/p /app/main.js /app true true\n" +
       '{"n": 7} true 4\nsync\ntick\npromise\ntimeout\nexit 4\n');
+    for (const folder of ["/node_modules/axios", "/node_modules/axios/dist", "/node_modules/axios/dist/browser", "/node_modules/axios/dist/node"])
+      s.host.files.answer({ files: "make_directory", path: folder });
+    put("/node_modules/axios/package.json", '{"exports": {".": "./dist/node/axios.cjs", "./x": "./dist/node/axios.cjs"}}');
+    for (const kind of ["browser", "node"]) put(`/node_modules/axios/dist/${kind}/axios.cjs`, `module.exports = "${kind}"`);
+    s.host.output[1] = "";
+    assert.equal((await run("console.log(require('axios'), require('axios/x'))")).outcome, "ok");
+    assert.equal(s.host.output[1], "browser node\n", "the file that uses fetch()");
     assert.match((await run("require('./none')")).error.message, /Cannot find module '.\/none': there is no \/app\/none/);
     assert.match((await run("require('@a/b/c')")).error.message, /no package in \/app\/node_modules, \/node_modules, .*--with @a\/b/);
     assert.match((await run("require('internal/shared')")).error.message, /Cannot find module/);
