@@ -252,13 +252,14 @@
         "--allow fs:read:./node_modules:/node_modules",
     );
   }
-  // For a path that no grant covers, the host says what grant would.
+  // For a path that no grant covers, the host says what grant would. A relative one is mistyped as often: the host says so in its hint.
   function missingFile(name, path) {
     const { error } = request({ files: "stat", path, follow: true });
-    const grant = error?.grant ? ` ${error.message} ${error.grant} would allow it.` : "";
+    const isDenied = error?.grant && name.startsWith("/");
+    const grant = isDenied ? ` ${error.message} ${error.grant} would allow it.` : "";
     const why = `there is no ${path}, nor with ${kEndings.slice(1).join(", ")}, nor an index.js in it.${grant}`;
     const made = notFound(`Cannot find module '${name}': ${why}`);
-    if (error?.grant) {
+    if (isDenied) {
       Object.defineProperty(made, "name", { value: "PermissionError", writable: true, configurable: true });
       Object.assign(made, { errno: error.errno, grant: error.grant });
     }
