@@ -244,11 +244,11 @@ for (const [name, Engine] of Object.entries(engines)) {
 
     only("a module that is not there is named, whatever else is imported", async () => {
       const s = session(Engine);
-      for (const code of ['import test from "node:test"; import assert from "node:assert"; import fs from "node:fs";',
-                          'import assert from "node:assert"; import { test } from "node:test"; import "node:path";']) {
+      for (const code of ['import sea from "node:sea"; import assert from "node:assert"; import fs from "node:fs";',
+                          'import assert from "node:assert"; import { getAsset } from "node:sea"; import "node:path";']) {
         const { outcome, error } = await s.run(code, { mode: "script", name: "/a.mjs" });
         assert.equal(outcome, "error");
-        assert.match(error.message, /^Cannot find module 'node:test'/);
+        assert.match(error.message, /^Cannot find module 'node:sea'/);
       }
       const other = await s.run('import { nosuch } from "node:fs"', { mode: "script", name: "/a.mjs" });
       assert.match(other.error.message, /'nosuch' in module 'node:fs'/);
@@ -639,6 +639,37 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     assert.match((await run("require('internal/shared')")).error.message, /Cannot find module/);
     assert.match((await run("require('net').connect(1)")).error.message, /net's connect is not available: .*fetch\(\)/);
     assert.match((await run("require('./lib/../data.json').x.y")).error.message, /undefined/);
+  });
+
+  only("node:test runs tests in order, and reports them", async () => {
+    const s = session(Engine);
+    const run = (code) => s.run(code, { mode: "script", name: "a.js" });
+    const report = async (code) => {
+      s.host.output[1] = "";
+      const { outcome, exit_code } = await run(`const test = require('node:test'), { describe, it } = test; ${code}`);
+      const lines = s.host.output[1].replace(/\([\d.]+ms\)/g, "(ms)").split("\n").filter((line) => !/duration_ms/.test(line));
+      return [outcome, exit_code, lines.join("\n")];
+    };
+    const counts = (tests, suites, pass, fail, cancelled, skipped, todo) =>
+      Object.entries({ tests, suites, pass, fail, cancelled, skipped, todo }).map(([name, count]) => `ℹ ${name} ${count}`).join("\n");
+    const [outcome, code, text] = await report(`
+      const order = [];
+      test('one', async (t) => { await t.test('inside', () => { order.push(1) }) });
+      describe('suite', () => {
+        test.before(() => order.push('before')); test.beforeEach(() => order.push('each')); test.after(() => order.push('after'));
+        it('two', (t, done) => setTimeout(done, 5)); it.skip('three', () => { order.push('never') }); it('four', { todo: 'soon' }, () => { throw 'no' });
+      });
+      test('order', () => require('assert').deepEqual(order, [1, 'before', 'each', 'each', 'after']));`);
+    assert.deepEqual([outcome, code], ["ok", 0], text);
+    assert.equal(text, "▶ one\n  ✔ inside (ms)\n✔ one (ms)\n▶ suite\n  ✔ two (ms)\n  ﹣ three (ms) # SKIP\n  ✖ four (ms) # soon\n    'no'\n\n✔ suite (ms)\n" +
+      `✔ order (ms)\n${counts(6, 1, 4, 0, 0, 1, 1)}\n`);
+    const [failed, failedCode, shown] = await report("test('bad', () => require('assert').equal(1, 2)); test('hangs', () => new Promise(() => {}));");
+    assert.deepEqual([failed, failedCode], ["exit", 1]);
+    assert.match(shown, /^✖ bad \(ms\)\n  AssertionError \[ERR_ASSERTION\]: 1 == 2[^]*✖ hangs \(ms\)\n  \[?Error: the test waits for a promise/);
+    assert.ok(shown.includes(counts(2, 0, 0, 1, 1, 0, 0)), shown);
+    assert.ok(shown.includes("\n✖ failing tests:\n\n✖ bad"), shown);
+    assert.match((await run("require('node:test').mock.fn()")).error.message, /mock is not available/);
+    assert.match((await run("require('test')")).error.message, /Cannot find module 'test'/);
   });
 
   only("errors that a program waits for are its own", async () => {
