@@ -187,10 +187,12 @@ globalThis.__membrane = ((globalThis) => {
     const head = isNodes ? `${name} [${error.code}]${bare.slice(name.length)}` : bare;
     const given = givenStack(error);
     let stack = typeof given === "string" ? given : "";
+    const isPlaced = !isPlaces(stack);  // by captureStackTrace(), for example
     if (stack.startsWith(bare)) stack = stack.slice(bare.length);
     const places = stack.split("\n")
-      .filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && !isAroundCode(line))
-      .map((line) => placed(line.replace(/at <eval> \((.*)\)$/, "at $1")));
+      .filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && (isPlaced || !isAroundCode(line)))
+      .map((line) => line.replace(/at <eval> \((.*)\)$/, "at $1"))
+      .map((line) => isPlaced ? line : placed(line));
     return [head, ...places].join("\n");
   }
 

@@ -32,11 +32,11 @@
     try {
       return evaluate(`${head}${code}${shared.bodyEnd}`, name);
     } catch (error) {
-      throw error instanceof SyntaxError ? ofBody(error, head, code, name) : error;
+      throw error instanceof SyntaxError ? ofBody(error, code, name) : error;
     }
   }
   // An error in terms of the text alone: what closes the function around it has no opening, and its end is the text's.
-  function ofBody(error, head, code, name) {
+  function ofBody(error, code, name) {
     const stray = shared.tokensOf(code).find(({ isStray }) => isStray);
     const places = shared.stackOf(error).split("\n").slice(1).join("\n");
     if (stray && isBody(code.slice(0, stray.at), name)) tell(`Unexpected token '${stray.text}'`, stray.at);
@@ -44,9 +44,7 @@
     return error;
 
     function tell(message, at) {
-      const before = code.slice(0, at).split("\n");
-      const column = before.at(-1).length + 1 + (before.length === 1 ? head.length : 0);
-      const stack = `SyntaxError: ${message}\n    at ${name}:${before.length}:${column}`;
+      const stack = `SyntaxError: ${message}\n    at ${placeIn(name, code, at)}`;
       error.message = message;
       Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
     }
@@ -281,7 +279,7 @@
   }
   // "file:line:column" of the name in the statement that imports it from the module.
   function placeOfImport(name, module) {
-    for (const [path, code, head] of shared.sourcesOf(name)) {
+    for (const [path, code] of shared.sourcesOf(name)) {
       const tokens = shared.tokensOf(code);
       let at;
       for (let i = 0; i < tokens.length; ++i) {
@@ -289,7 +287,7 @@
         if (text === "import" || text === "export") at = undefined;
         else if (kind === "word" && text === name) at ??= tokens[i].at;
         else if (kind === "string" && at !== undefined && tokens[i - 1]?.text === "from") {
-          if (isOf(path, text.slice(1, -1), module)) return placeIn(path, code, at, head);
+          if (isOf(path, text.slice(1, -1), module)) return placeIn(path, code, at);
           at = undefined;
         }
       }
@@ -303,9 +301,9 @@
       return false;
     }
   }
-  function placeIn(path, code, at, head) {
+  function placeIn(path, code, at) {
     const lines = code.slice(0, at).split("\n");
-    return `${path}:${lines.length}:${lines.at(-1).length + 1 + (lines.length === 1 ? head : 0)}`;
+    return `${path}:${lines.length}:${lines.at(-1).length + 1}`;
   }
 
   const isName = (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default";

@@ -775,6 +775,8 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
         }
       }
       const s = session(Engine);
+      const { error } = await s.run("/* of an assertion */ require('assert').equal(1, 2)", { mode: "script", name: "a.js" });
+      assert.match(error.traceback, /\(a.js:1:40\)/);
       for (const good of ["var f = () => 5", "return 5", "x = 1 // end", "'use strict'; if (1) { let a }", "{}", "x = {}\n-->"])
         assert.equal((await s.run(good, { mode: "script", name: "a.js" })).outcome, "ok", good);
     });
