@@ -17,18 +17,6 @@ std::string first_in_quotes(std::string_view text) {
   return end == std::string_view::npos ? "" : std::string(text.substr(begin + 1, end - begin - 1));
 }
 
-constexpr std::string_view kEndsOfFlag = " '\n";
-
-// Replaces a flag wherever it is a whole one. Does not look into what it has put in.
-void replace_flag(std::string& text, std::string_view flag, std::string_view by) {
-  for (size_t at = 0; (at = text.find(flag, at)) != std::string::npos;) {
-    const size_t end = at + flag.size();
-    const bool is_whole = end == text.size() || kEndsOfFlag.contains(text[end]);
-    if (is_whole) text.replace(at, flag.size(), by);
-    at += is_whole ? by.size() : flag.size();
-  }
-}
-
 // Whether the directory contains such a module, as the two languages look for it.
 bool is_module_in(const std::filesystem::path& folder, const std::filesystem::path& module, bool is_python) {
   namespace fs = std::filesystem;
@@ -41,9 +29,9 @@ bool is_module_in(const std::filesystem::path& folder, const std::filesystem::pa
       [&](const char* ending) { return fs::is_regular_file(folder / (module.string() + ending), failed); });
 }
 
-// For a module that the program did not find, and that is next to it. JavaScript's message names a flag with
-// a directory to fill in: this does that.
-bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error) {
+// For a module that the program did not find, and that is next to it.
+bool hint_at_module_beside(const std::string& file, const policy::Policy& policy,
+                           sandbox::ReportError& error) {
   namespace fs = std::filesystem;
   const bool is_python = error.code == "ModuleNotFoundError";
   const std::string name = is_python ? sandbox::path_in(error.message) : first_in_quotes(error.message);
@@ -53,15 +41,13 @@ bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error)
   if (module.empty() || module.is_absolute() || *module.begin() == "..") return is_python;
   const fs::path folder = fs::path(file).parent_path();
   const fs::path here = folder.empty() ? fs::path(".") : folder;
-  if (!is_module_in(here, module, is_python)) return is_python;
-  const std::string flag = "--dir " + here.string() + ":/:ro";
-  error.hint = name + " is next to the program, and not granted: " + flag + " grants it.";
-  // Membrane's own sentence is the message's last.
-  const size_t at = error.message.rfind("--allow fs:read:HOST_DIRECTORY:");
-  if (at == std::string::npos) return true;
-  const size_t end = error.message.find_first_of(kEndsOfFlag, at + sizeof "--allow");
-  const std::string general = error.message.substr(at, end - at);
-  for (std::string* const text : {&error.message, &error.traceback}) replace_flag(*text, general, flag);
+  if (is_module_in(here, module, is_python)) {
+    error.hint =
+        name + " is next to the program, and not granted: --dir " + here.string() + ":/:ro grants it.";
+    return true;
+  }
+  if (!is_python)
+    error.hint = policy.fs.empty() ? "" : sandbox::granted_directories(policy, sandbox::HostPaths::kNamed);
   return true;
 }
 
@@ -127,7 +113,7 @@ void hint_at_file_here(const std::string& program_file, const policy::Policy& po
   if (path.empty()) return;
   const bool is_person = reader == HintsFor::kPerson;
   if (is_person) name_host_paths(policy, error.hint);
-  if (is_person && !program_file.empty() && hint_at_module_beside(program_file, error)) return;
+  if (is_person && !program_file.empty() && hint_at_module_beside(program_file, policy, error)) return;
   if (error.code != "FileNotFoundError" && !error.message.starts_with("ENOENT: ")) return;
   std::error_code failed;
   const std::string seen = seen_at(policy, path);

@@ -338,9 +338,9 @@ display(chart.bar({"a": 1}))
         self.assertNotIn("here", hints["p.py"])
         self.assertIn("the program sees it as /in/granted.csv", hints["data/granted.csv"])
         script = self.file("p.mjs", "import './q.mjs'")
-        before = self.membrane("run", script, "--json", code=2).stdout
+        before = self.membrane("run", script, "--json", code=1).stdout
         self.file("q.mjs", "")
-        after = self.membrane("run", script, "--json", code=2).stdout
+        after = self.membrane("run", script, "--json", code=1).stdout
         self.assertEqual(json.loads(before)["error"], json.loads(after)["error"])
 
     def test_a_module_beside_the_program_is_reported_with_the_grant_for_it(self):
@@ -509,26 +509,29 @@ class PackagesOfJavaScript(WithLanguages):
         self.file("app/lib/half.js", "module.exports = 21; exports.n = 1")
         for name, text in (("p.js", "console.log(2 * require('./lib/half'))"), ("p.mjs", "import n from './lib/half.js'; console.log(2 * n)")):
             program = self.file(f"app/{name}", text)
-            reported = self.membrane("run", program, code=2).stderr
+            reported = self.membrane("run", program, code=1).stderr
             self.assertIn("is next to the program, and not granted: --dir app:/:ro grants it.", reported)
             self.assertNotIn("HOST_DIRECTORY", reported)
             self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
-        reported = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
-        self.assertNotIn("is next to", reported)
+        for name, text in (("p.js", "require('./none')"), ("p.mjs", "import './none.js'")):
+            reported = self.membrane("run", self.file(name, text), code=1).stderr
+            self.assertIn("Error: Cannot find module './none", reported)
+            for part in ("is next to", "hint:", "denied", "HOST_DIRECTORY"):
+                self.assertNotIn(part, reported)
 
     def test_a_path_like_a_flag_of_the_report_ends_it_too(self):
         folder = "--allow fs:read:HOST_DIRECTORY:"
         (self.folder / folder).mkdir()
         self.file(f"{folder}/b.mjs", "export const x = 1")
         self.file(f"{folder}/a.mjs", "import './b.mjs'")
-        reported = self.membrane("run", f"./{folder}/a.mjs", code=2).stderr
+        reported = self.membrane("run", f"./{folder}/a.mjs", code=1).stderr
         self.assertIn("./b.mjs is next to the program, and not granted: --dir ./", reported)
 
     def test_a_programs_own_text_stays_in_its_traceback(self):
         (self.folder / "app").mkdir()
         self.file("app/b.mjs", "export const x = 1")
         program = self.file("app/p.mjs", "await import('./b.mjs').catch((e) => { e.own = '--allow fs:read:HOST_DIRECTORY:/own'; throw e; })")
-        reported = self.membrane("run", program, code=2).stderr
+        reported = self.membrane("run", program, code=1).stderr
         self.assertIn("./b.mjs is next to the program, and not granted: --dir app:/:ro grants it.", reported)
         self.assertIn("--allow fs:read:HOST_DIRECTORY:/own", reported)
 

@@ -116,6 +116,16 @@ std::string hint_of_quota() {
          policy::format_count(quota.files) + " names: remove some, or write to a directory that is granted.";
 }
 
+// JavaScript did not find the file of a module, and the reason names that file.
+bool is_module_of(std::string_view message, std::string_view reason) {
+  constexpr std::string_view kHead = "there is no ";
+  const size_t at =
+      message.starts_with("Cannot find module '") ? message.find(kHead) : std::string_view::npos;
+  if (at == std::string_view::npos) return false;
+  const std::string_view path = message.substr(at + kHead.size());
+  return reason.contains(" " + std::string(path.substr(0, path.find(", nor with "))) + ".");
+}
+
 }  // namespace
 
 void Session::Impl::report_language_error(const Json& error, Report& report) {
@@ -157,7 +167,9 @@ void Session::Impl::report_language_error(const Json& error, Report& report) {
   // Languages report a path that no grant covers as missing.
   const bool is_not_there = reported.code == "FileNotFoundError" || reported.message.starts_with("ENOENT: ");
   const std::string path = is_not_there ? path_in(reported.message) : "";
-  const bool is_not_led_to = denied_file != nullptr && !path.empty() && denied_file->reason.contains(path);
+  const bool is_not_led_to =
+      denied_file != nullptr && ((!path.empty() && denied_file->reason.contains(path)) ||
+                                 is_module_of(reported.message, denied_file->reason));
   // No grant would allow it, so the message suggests none.
   const bool is_held_back = denial != nullptr && denial->reason.starts_with(host::kTrifectaRule) &&
                             reported.message.contains(host::kTrifectaRule);

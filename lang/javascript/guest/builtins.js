@@ -131,11 +131,12 @@
   const hosts = new Map(); // "membrane" and its submodules
   const made = new Map();
   const isBuiltin = (name) => !/^(?:node:)?internal\//.test(name) && isKnown(name);
+  const kOnlyWithPrefix = "test"; // without `node:` it is a package, as in Node
   const isKnown = (name) =>
     hosts.has(name) ||
     (name.startsWith("node:")
       ? factories.has(name.slice(5)) || Object.hasOwn(kAbsent, name.slice(5))
-      : factories.has(name) || Object.hasOwn(kAbsent, name));
+      : name !== kOnlyWithPrefix && (factories.has(name) || Object.hasOwn(kAbsent, name)));
 
   // A module of Node's, created on first use.
   function builtin(given) {

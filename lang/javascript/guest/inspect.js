@@ -187,10 +187,12 @@ globalThis.__membrane = ((globalThis) => {
     const head = isNodes ? `${name} [${error.code}]${bare.slice(name.length)}` : bare;
     const given = givenStack(error);
     let stack = typeof given === "string" ? given : "";
+    const isPlaced = !isPlaces(stack);  // by captureStackTrace(), for example
     if (stack.startsWith(bare)) stack = stack.slice(bare.length);
     const places = stack.split("\n")
-      .filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && !isAroundCode(line))
-      .map((line) => placed(line.replace(/at <eval> \((.*)\)$/, "at $1")));
+      .filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && (isPlaced || !isAroundCode(line)))
+      .map((line) => line.replace(/at <eval> \((.*)\)$/, "at $1"))
+      .map((line) => isPlaced ? line : placed(line));
     return [head, ...places].join("\n");
   }
 
@@ -243,7 +245,8 @@ globalThis.__membrane = ((globalThis) => {
       const parts = this.parts(value, name, level);
       const keys = this.keys(value, parts.skip);
       if (parts.whole && keys.length === 0) return parts.whole;
-      if (level > this.depth) return this.style(`[${parts.short}]`, "special");
+      if (keys.length === 0 && (parts.isEmpty || parts.entries === undefined)) return this.join([], parts, level, value);
+      if (level > this.depth) return this.style(/^\[/.test(parts.short) ? parts.short : `[${parts.short}]`, "special");
       this.seen.push(value);
       this.deepest = level;
       let shown;
@@ -271,24 +274,24 @@ globalThis.__membrane = ((globalThis) => {
         return `${base}${name === fallback ? "" : extra} `;
       };
       if (Array.isArray(value)) {
-        return { open: `${name === "Array" ? "" : prefix("Array", value.length)}[`, close: "]", isArray: true,
+        return { open: `${name === "Array" ? "" : prefix("Array", value.length)}[`, close: "]", isArray: true, isEmpty: value.length === 0,
                  short: name ?? "Array", entries: () => this.items(value, level), skip: "index" };
       }
       if (typeof value === "function") {
         const text = functionText(value);
-        return { whole: this.style(text, "special"), open: "{", close: "}", base: text, short: text.slice(1, -1), skip: "function" };
+        return { whole: this.style(text, "special"), open: "{", close: "}", base: text, short: name ?? "Function", skip: "function" };
       }
       if (isTyped(value)) {
-        return { open: `${prefix(tagOfTyped.call(value), value.length)}[`, close: "]", isArray: true, short: name,
+        return { open: `${prefix(tagOfTyped.call(value), value.length)}[`, close: "]", isArray: true, isEmpty: value.length === 0, short: name,
                  entries: () => this.items(value, level), skip: "index" };
       }
       if (isMap(value)) {
-        return { open: `${prefix("Map", value.size)}{`, close: "}", short: name ?? "Map",
+        return { open: `${prefix("Map", value.size)}{`, close: "}", isEmpty: value.size === 0, short: name ?? "Map",
                  entries: () => [...Map.prototype.entries.call(value)]
                    .map(([k, v]) => `${this.inner(k, level)} => ${this.inner(v, level)}`) };
       }
       if (isSet(value)) {
-        return { open: `${prefix("Set", value.size)}{`, close: "}", short: name ?? "Set",
+        return { open: `${prefix("Set", value.size)}{`, close: "}", isEmpty: value.size === 0, short: name ?? "Set",
                  entries: () => [...Set.prototype.values.call(value)].map((v) => this.inner(v, level)) };
       }
       if (isRegExp(value)) return this.wholeOf(RegExp.prototype.toString.call(value), "RegExp", "regexp");
@@ -322,11 +325,11 @@ globalThis.__membrane = ((globalThis) => {
         return { open: `${shownName} {`, close: "}", short: shownName, entries: () => ["<items unknown>"] };
       }
       if (kind === "Arguments") {
-        return { open: "[Arguments] {", close: "}", short: "Arguments" };
+        return { open: "[Arguments] {", close: "}", short: "Object" };
       }
       if (kind === "Module" && name === null) return { open: "[Module: null prototype] {", close: "}", short: "Module" };
       const plain = name === "Object" && extra === "";
-      return { open: plain ? "{" : `${shownName}${extra} {`, close: "}", short: `${shownName}${extra}`, empty: true };
+      return { open: plain ? "{" : `${shownName}${extra} {`, close: "}", short: shownName };
     }
 
     wholeOf(text, kind, style) {

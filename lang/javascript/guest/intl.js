@@ -5,7 +5,7 @@
   const shared = globalThis.__membrane;
   const { globals } = shared;
   const { Collator, DateTimeFormat, ListFormat, NumberFormat, PluralRules, RelativeTimeFormat, Segmenter } = shared.intl;
-  const { checkLocale, compare } = shared.intl;
+  const { localeOf, compare } = shared.intl;
 
   // As specified, these three can also be called as functions: a call without `new` creates one, too.
   function callable(kind) {
@@ -71,7 +71,7 @@
     return isValid(this) ? new DateTimeFormat(locales, options, "onlyTime").format(this) : "Invalid Date";
   });
   put(String.prototype, "localeCompare", function localeCompare(other, locales, options) {
-    checkLocale(locales);
+    localeOf(locales);
     return compare(`${this}`, `${other}`, options);
   });
   const { replace, toLowerCase, toUpperCase } = String.prototype;

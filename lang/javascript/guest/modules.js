@@ -24,14 +24,43 @@
   // Throws the error in a text without running it: of an ES module, or of a script with top-level await.
   shared.compileOnly = (code, name, isModule) => {
     if (isModule) evaluate(code, `${name}`, kCompiledModule);
-    else evaluate(`${kCheckHead}${code}\n})`, name);
+    else compileBody(kCheckHead, code, name);
   };
-  const kCheckHead = "(async function () {";
+  const kCheckHead = 'null ?? { async ""() {';
   shared.checkHead = kCheckHead;
+  function compileBody(head, code, name) {
+    try {
+      return evaluate(`${head}${code}${shared.bodyEnd}`, name);
+    } catch (error) {
+      throw error instanceof SyntaxError ? ofBody(error, code, name) : error;
+    }
+  }
+  // An error in terms of the text alone: what closes the function around it has no opening, and its end is the text's.
+  function ofBody(error, code, name) {
+    const stray = shared.tokensOf(code).find(({ isStray }) => isStray);
+    const places = shared.stackOf(error).split("\n").slice(1).join("\n");
+    if (stray && isBody(code.slice(0, stray.at), name)) tell(`Unexpected token '${stray.text}'`, stray.at);
+    else if (/:(\d+):\d+\)?$/m.exec(places)?.[1] > code.split("\n").length) tell("Unexpected end of input", code.length);
+    return error;
+
+    function tell(message, at) {
+      const stack = `SyntaxError: ${message}\n    at ${placeIn(name, code, at)}`;
+      error.message = message;
+      Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
+    }
+  }
+  function isBody(code, name) {
+    try {
+      evaluate(`${kCheckHead}${code}${shared.bodyEnd}`, name);
+      return true;
+    } catch {
+      return false;
+    }
+  }
 
   const cache = Object.create(null);
   const compiled = new Map(); // functions of files that were compiled, but not run yet
-  const kHead = "(function (exports, require, module, __filename, __dirname) {";
+  const kHead = 'null ?? { ""(exports, require, module, __filename, __dirname) {';
   const kFail = Symbol("an ES module");
 
   // The function that wraps a CommonJS file; kFail for what can only be an ES module.
@@ -42,7 +71,7 @@
     shared.keepSource(path, code, kHead.length);
     let run;
     try {
-      run = isAlwaysModule(path) ? kFail : evaluate(`${kHead}${code}\n})`, path);
+      run = isAlwaysModule(path) ? kFail : compileBody(kHead, code, path);
     } catch (error) {
       if (/\.c[jt]s$/.test(path) || !(error instanceof SyntaxError) || !isModule(code)) throw error;
       run = kFail;
@@ -250,7 +279,7 @@
   }
   // "file:line:column" of the name in the statement that imports it from the module.
   function placeOfImport(name, module) {
-    for (const [path, code, head] of shared.sourcesOf(name)) {
+    for (const [path, code] of shared.sourcesOf(name)) {
       const tokens = shared.tokensOf(code);
       let at;
       for (let i = 0; i < tokens.length; ++i) {
@@ -258,7 +287,7 @@
         if (text === "import" || text === "export") at = undefined;
         else if (kind === "word" && text === name) at ??= tokens[i].at;
         else if (kind === "string" && at !== undefined && tokens[i - 1]?.text === "from") {
-          if (isOf(path, text.slice(1, -1), module)) return placeIn(path, code, at, head);
+          if (isOf(path, text.slice(1, -1), module)) return placeIn(path, code, at);
           at = undefined;
         }
       }
@@ -272,9 +301,9 @@
       return false;
     }
   }
-  function placeIn(path, code, at, head) {
+  function placeIn(path, code, at) {
     const lines = code.slice(0, at).split("\n");
-    return `${path}:${lines.length}:${lines.at(-1).length + 1 + (lines.length === 1 ? head : 0)}`;
+    return `${path}:${lines.length}:${lines.at(-1).length + 1}`;
   }
 
   const isName = (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default";

@@ -2,7 +2,7 @@
 ((globalThis) => {
   "use strict";
   // Of the language's own, also where a program has put something else under their names.
-  const { ArrayBuffer, BigInt, Error, Math, Number, Object, Proxy, Set, Symbol, TypeError, Uint8Array } = globalThis;
+  const { ArrayBuffer, BigInt, Error, Math, Number, Object, Proxy, Reflect, Set, Symbol, TypeError, Uint8Array } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, globals } = shared;
 
@@ -198,15 +198,27 @@
         if (name === "TZ") shared.useVariable(variables.TZ);
         return true;
       };
-      return new Proxy({}, {
-        set,
-        defineProperty: (variables, name, { value }) => set(variables, name, value),
-        deleteProperty(variables, name) {
-          delete variables[name];
+      const refuse = (words) => {
+        const { coded } = shared.builtin("internal/check");
+        throw coded(TypeError, "ERR_INVALID_OBJECT_DEFINE_PROPERTY", `'process.env' ${words}`);
+      };
+      const variables = new Proxy({}, {
+        // What inherits from process.env has variables of its own.
+        set: (own, name, value, of) => (of === variables ? set(own, name, value) : Reflect.set(own, name, value, of)),
+        defineProperty(own, name, given) {
+          if ("get" in given || "set" in given) refuse("does not accept an accessor(getter/setter) descriptor");
+          if (!("value" in given && given.configurable && given.writable && given.enumerable))
+            refuse("only accepts a configurable, writable, and enumerable data descriptor");
+          return set(own, name, given.value);
+        },
+        deleteProperty(own, name) {
+          delete own[name];
           if (name === "TZ") shared.useVariable(undefined);
           return true;
         },
+        preventExtensions: () => false,
       });
+      return variables;
     }
     let directory = "/",
       stdin = null;

@@ -167,6 +167,14 @@
     return placeOf(join(of.directory, target)) ?? join(of.directory, target);
   }
 
+  // Packages that make requests by node:http, and have another file that makes them by fetch().
+  const kWithFetch = { axios: { import: "./dist/esm/axios.js", require: "./dist/browser/axios.cjs" } };
+  function fileWithFetch(name, root, conditions) {
+    if (!Object.hasOwn(kWithFetch, name)) return undefined;
+    const path = join(root, kWithFetch[name][conditions === kImport ? "import" : "require"]);
+    return isFile(path) ? path : undefined;
+  }
+
   const kLibraries = ["/usr/lib/node_modules", "/usr/local/lib/node_modules"];
   function foldersFrom(directory) {
     const folders = [];
@@ -192,6 +200,8 @@
         if (single !== undefined) return single;
         continue;
       }
+      const other = rest === undefined ? fileWithFetch(whole, root, conditions) : undefined;
+      if (other !== undefined) return other;
       const found = packageIn(root);
       if (found?.exports !== undefined && found?.exports !== null) return exported(found, subpath, conditions);
       const place = rest === undefined ? directoryAt(root) : placeOf(join(root, subpath));
@@ -242,13 +252,14 @@
         "--allow fs:read:./node_modules:/node_modules",
     );
   }
-  // For a path that no grant covers, the host says what grant would.
+  // For a path that no grant covers, the host says what grant would. A relative one is mistyped as often: the host says so in its hint.
   function missingFile(name, path) {
     const { error } = request({ files: "stat", path, follow: true });
-    const grant = error?.grant ? ` ${error.message} ${error.grant} would allow it.` : "";
+    const isDenied = error?.grant && name.startsWith("/");
+    const grant = isDenied ? ` ${error.message} ${error.grant} would allow it.` : "";
     const why = `there is no ${path}, nor with ${kEndings.slice(1).join(", ")}, nor an index.js in it.${grant}`;
     const made = notFound(`Cannot find module '${name}': ${why}`);
-    if (error?.grant) {
+    if (isDenied) {
       Object.defineProperty(made, "name", { value: "PermissionError", writable: true, configurable: true });
       Object.assign(made, { errno: error.errno, grant: error.grant });
     }

@@ -48,7 +48,7 @@
     return ["mark", kLongMarks.has(pair) ? pair : code.startsWith("...", at) ? "..." : code[at]];
   }
 
-  // The significant tokens: {text, kind, at, depth, line}. `line`: a line ends before it.
+  // The significant tokens: {text, kind, at, depth, line}. `line`: a line ends before it; `isStray`: nothing is open that it closes.
   function tokensOf(code) {
     const tokens = [];
     const open = [];  // for each open bracket: the bracket, and whether it contains an expression
@@ -108,7 +108,7 @@
           continue;
         }
         push(kind, text);
-        tokens.at(-1).isValue = opened?.isValue;
+        Object.assign(tokens.at(-1), { isValue: opened?.isValue, isStray: opened === undefined });
       } else {
         push(kind, text);
       }
@@ -181,8 +181,14 @@
 
   // The text to run. A cell's own names become global; a script's stay local.
   function rewrite(source, isScript) {
+    const made = rewriteBody(source, isScript);
+    return isScript ? `${kScriptHead}${made}${kBodyEnd}); undefined` : made;
+  }
+  // The same without a function around it.
+  function rewriteBody(source, isScript) {
     const code = source.replace(/^#!/, "//");
-    const tokens = /\b(?:class|const|export|import|let)\b/.test(code) ? tokensOf(code) : [];
+    const kConcerned = isScript ? /\b(?:export|import)\b/ : /\b(?:class|const|export|import|let)\b/;
+    const tokens = kConcerned.test(code) ? tokensOf(code) : [];
     const changes = [];  // {at, end, text}, in order
     const replace = (at, end, text) => {
       const lines = code.slice(at, end).split("\n").length - text.split("\n").length;
@@ -219,11 +225,13 @@
       pieces.push(code.slice(from, change.at), change.text);
       from = change.end;
     }
-    const made = pieces.join("") + code.slice(from);
-    return isScript ? `${kScriptHead}${made}\n}); undefined` : made;
+    return pieces.join("") + code.slice(from);
   }
 
-  const kScriptHead = "await __membrane_main(async function (exports, require, module, __filename, __dirname) {";
+  // A text as the body of a function. One that ends this function and begins another is an error: only a method
+  // has `super`. After an operator the engine reads an object once, elsewhere twice.
+  const kBodyEnd = '\nconst __membrane_end = () => super.end; } }[""]';
+  const kScriptHead = 'await __membrane_main(null ?? { async ""(exports, require, module, __filename, __dirname) {';
 
   // Whether a script is a module: it has an import or an export that only modules may have.
   function isModule(source) {
@@ -267,5 +275,5 @@
     return i;
   }
 
-  Object.assign(shared, { isModule, rewrite, scriptHead: kScriptHead, tokensOf });
+  Object.assign(shared, { bodyEnd: kBodyEnd, isModule, rewrite, rewriteBody, scriptHead: kScriptHead, tokensOf });
 })(globalThis);

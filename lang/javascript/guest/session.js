@@ -3,7 +3,7 @@
 ((globalThis) => {
   "use strict";
   // Of the language's own, also where a program has put something else under their names.
-  const { Error, JSON, Map, Math, Number, Object, Reflect, Set, Symbol, TypeError, Uint8Array, Uint32Array, parseInt } = globalThis;
+  const { Error, JSON, Map, Math, Number, Object, Reflect, Set, Symbol, SyntaxError, TypeError, Uint8Array, Uint32Array, parseInt } = globalThis;
   const shared = globalThis.__membrane;
   const { ask, format, globals, inspect, isAlwaysModule, isModule, membrane, rewrite, scriptHead, stackOf, table } = shared;
   const { toBase64 } = shared;
@@ -325,6 +325,7 @@
     constructor(request) {
       this.request = request;
       this.isScript = request.mode === "script";
+      this.isWrapped = false;  // its text is the body of a function
       this.settled = false;
       this.result = { outcome: "ok", value: null, displays: [], error: null, exit_code: 0 };
       this.exit = undefined;
@@ -400,12 +401,13 @@
     }
   }
 
+  const isCell = (name) => /^<.*>$/.test(name);
   // What the engine's "not a function" leaves out. A place in a cell is one of its rewritten text.
   function namedCall(error, code, place) {
     if (error.message !== "not a function" || typeof code !== "string" || !shared.isOfProgram(error)) return undefined;
-    const isCell = /^<.*>$/.test(place[1]), ran = isCell ? rewrite(code, false) : code;
+    const ran = isCell(place[1]) ? rewrite(code, false) : code;
     const before = ran.split("\n").slice(0, place[2] - 1);
-    return shared.notAFunction(ran, before.join("\n").length + (before.length ? 1 : 0) + Number(place[3] ?? 1) - 1, isCell);
+    return shared.notAFunction(ran, before.join("\n").length + (before.length ? 1 : 0) + Number(place[3] ?? 1) - 1, isCell(place[1]));
   }
 
   // The line of the error, if it is in a cell, followed by the stack.
@@ -481,6 +483,7 @@
           return { code: whole, name, isModule: true };
         }
         keepSource(name, code, turn.isScript ? scriptHead.length : 0);
+        turn.isWrapped = turn.isScript;
         giveRequire();
         return { code: rewrite(code, turn.isScript), name, isModule: false };
       } catch (error) {
@@ -493,7 +496,7 @@
     settle(promise) {
       promise.then((done) => turn.finish(done?.value), (error) => turn.fail(whyOf(error)));
     },
-    fail(error) { turn.fail(whyOf(error)); },
+    fail(error) { turn.fail(turn.isWrapped && error instanceof SyntaxError ? inText(error) : whyOf(error)); },
     // For a turn that was stopped and has ended: where the engine interrupted it, or where it makes a host request.
     where(error) {
       if (error !== undefined && !(error instanceof InternalError && error.message === "interrupted")) return;
@@ -552,25 +555,32 @@
   // Whether the text is valid JavaScript or TypeScript; none of it runs.
   function check(request, name) {
     try {
-      const code = isTypeScript(name) || request.language === "typescript" ? withoutTypes(request.code) : request.code;
-      const isWhole = /\.m[jt]s$/.test(name) || (!/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code)));
-      keepSource(name, code, isWhole ? 0 : shared.checkHead.length);
-      shared.compileOnly(isWhole ? shared.withoutMark(code) : rewrite(code, false), name, isWhole);
+      compileOnly(request, name);
       return {};
     } catch (error) {
       const described = errorOf(error);
       const places = stackOf(error).split("\n").slice(1).join("\n");
       const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(places) ?? /\((\d+):(\d+)\)/.exec(described.message) ?? [];
       const place = { line: Number(line ?? 0), column: Number(column ?? 0) };
-      const lines = request.code.split("\n");
-      if (place.line > lines.length) {  // an open construct was cut off by the end of its surroundings
-        Object.assign(place, { line: lines.length, column: lines.at(-1).length + 1 });
-        described.message = "Unexpected end of input";
-        described.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${described.message}\n` +
-          `    at ${name}:${place.line}:${place.column}\n`;
-      }
       return { outcome: "error", exit_code: 1, error: { ...described, ...place } };
     }
+  }
+  function compileOnly({ code: given, language }, name) {
+    const code = isTypeScript(name) || language === "typescript" ? withoutTypes(given) : given;
+    const isWhole = /\.m[jt]s$/.test(name) || (!/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code)));
+    keepSource(name, code, isWhole ? 0 : shared.checkHead.length);
+    shared.compileOnly(isWhole ? shared.withoutMark(code) : shared.rewriteBody(code, !isCell(name)), name, isWhole);
+  }
+
+  // The error of a script as `check` has it, without what is around its text.
+  function inText(error) {
+    const { code, language, name = "<cell>" } = turn.request;
+    try {
+      compileOnly({ code, language }, name);
+    } catch (found) {
+      return found;
+    }
+    return whyOf(error);
   }
 
   function tellOfLost() {

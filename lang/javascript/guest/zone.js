@@ -9,6 +9,7 @@
   delete globalThis.__membrane_time_zones;
   const Bare = Date;
   const bare = Object.getOwnPropertyDescriptors(Date.prototype);
+  const bareParse = Bare.parse;
   const timeOf = (date) => bare.getTime.value.call(date);
   const kDayMs = 86_400_000;
   const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
@@ -17,6 +18,23 @@
   let zone = null; // of local time; null: UTC
   let given = null; // the embedder's, which holds without TZ
   let isInstalled = false;
+
+  // --- the calendar ---
+
+  // A local time may lie a little beyond what a Date can have: the calendar is the same 400 years later. `date`: what has its fields,
+  // but for as many years as `years`.
+  const kNearEnd = 8.6e15,
+    kCycleMs = 146_097 * kDayMs;
+  function calendarOf(local) {
+    const years = local > kNearEnd ? 400 : local < -kNearEnd ? -400 : 0;
+    return { date: new Bare(local - (years / 400) * kCycleMs), years, shift: (years / 400) * kCycleMs };
+  }
+  // Bare.UTC(), also of such a time.
+  function utcOfFields(values) {
+    const [year, ...rest] = values.slice(0, 7).map((value) => +value);
+    const years = year > 272_000 ? 400 : year < -268_000 ? -400 : 0;
+    return Bare.UTC(year - years, ...rest) + (years / 400) * kCycleMs;
+  }
 
   // --- the rules ---
 
@@ -59,7 +77,8 @@
   function readRule(text) {
     const found =
       /^(<[^>]+>|[A-Za-z]+)([-+]?[\d:]+)(?:(<[^>]+>|[A-Za-z]+)([-+]?[\d:]+)?(?:,([^,]+),([^,]+))?)?$/.exec(text);
-    if (!found) return null;
+    if (!found || [found[2], found[4]].some((offset) => offset !== undefined && !/^[-+]?(?:[01]?\d|2[0-4])(?::[0-5]\d){0,2}$/.test(offset)))
+      return null;
     const plain = (name) => name.replace(/[<>]/g, "");
     const standard = { offset: -msOf(found[2]), isSummer: false, name: plain(found[1]) };
     if (found[3] === undefined || found[5] === undefined) return { standard };
@@ -110,11 +129,13 @@
   function byRule(rule, ms) {
     const { standard, summer } = rule;
     if (!summer) return standard;
-    const year = new Bare(ms + standard.offset).getUTCFullYear();
+    const { date, shift } = calendarOf(ms + standard.offset);
+    const year = date.getUTCFullYear(),
+      moment = ms - shift;
     if (rule.year !== year)
       Object.assign(rule, { year, begin: rule.begins(year) - standard.offset, end: rule.ends(year) - summer.offset });
     const { begin, end } = rule;
-    const isSummer = begin < end ? ms >= begin && ms < end : ms >= begin || ms < end;
+    const isSummer = begin < end ? moment >= begin && moment < end : moment >= begin || moment < end;
     return isSummer ? summer : standard;
   }
 
@@ -146,19 +167,35 @@
     const minutes = Math.floor(Math.abs(offset) / 60_000);
     return `GMT${offset < 0 ? "-" : "+"}${pad(Math.floor(minutes / 60))}${pad(minutes % 60)}`;
   }
-  function dateText(local) {
-    const year = local.getUTCFullYear();
+  function dateText({ date: local, years }) {
+    const year = local.getUTCFullYear() + years;
     const sign = year < 0 ? "-" : "";
     return (
       `${kDays[local.getUTCDay()]} ${kMonths[local.getUTCMonth()]} ${pad(local.getUTCDate())} ` +
       `${sign}${pad(Math.abs(year), 4)}`
     );
   }
-  function timeText(local, ms) {
-    const { offset, name } = at(zone, ms);
+  // The year of our time that begins on the same day: V8 names a zone at other times as it is named then.
+  function nearYear(year) {
+    const first = new Bare(Bare.UTC(year, 0, 1)).getUTCDay(),
+      isLeap = new Bare(Bare.UTC(year, 1, 29)).getUTCDate() === 29;
+    return 2008 + (((isLeap ? 1956 : 1967) + ((first * 12) % 28) + 84 - 2008) % 28);
+  }
+  const kNamedUntilMs = (2 ** 31 - 1) * 1000;
+  function nameAt(ms) {
+    const { date } = calendarOf(ms);
+    const near =
+      ms < 0 || ms > kNamedUntilMs
+        ? bare.setUTCFullYear.value.call(date, nearYear(date.getUTCFullYear()), date.getUTCMonth(), date.getUTCDate())
+        : ms;
+    const rules = at(zone, near);
+    return shared.intl?.nameOfZone?.("long", zone.name, rules) ?? rules.name;
+  }
+  function timeText({ date: local }, ms) {
+    const { offset } = at(zone, ms);
     return (
       `${pad(local.getUTCHours())}:${pad(local.getUTCMinutes())}:${pad(local.getUTCSeconds())} ` +
-      `${offsetText(offset)} (${name})`
+      `${offsetText(offset)} (${nameAt(ms)})`
     );
   }
   // A date string without a zone, with a time.
@@ -169,44 +206,48 @@
   const methods = {
     getTimezoneOffset() {
       const ms = timeOf(this);
-      return Number.isNaN(ms) ? NaN : -at(zone, ms).offset / 60_000;
+      return Number.isNaN(ms) ? NaN : Math.trunc((0 - at(zone, ms).offset) / 60_000) + 0;
     },
     getYear() {
-      return new Bare(localOf(timeOf(this))).getUTCFullYear() - 1900;
+      const { date, years } = calendarOf(localOf(timeOf(this)));
+      return date.getUTCFullYear() + years - 1900;
     },
     toString() {
       const ms = timeOf(this);
-      const local = new Bare(localOf(ms));
+      const local = calendarOf(localOf(ms));
       return Number.isNaN(ms) ? "Invalid Date" : `${dateText(local)} ${timeText(local, ms)}`;
     },
     toDateString() {
       const ms = timeOf(this);
-      return Number.isNaN(ms) ? "Invalid Date" : dateText(new Bare(localOf(ms)));
+      return Number.isNaN(ms) ? "Invalid Date" : dateText(calendarOf(localOf(ms)));
     },
     toTimeString() {
       const ms = timeOf(this);
-      return Number.isNaN(ms) ? "Invalid Date" : timeText(new Bare(localOf(ms)), ms);
+      return Number.isNaN(ms) ? "Invalid Date" : timeText(calendarOf(localOf(ms)), ms);
     },
   };
   for (const field of ["FullYear", "Month", "Date", "Day", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
     const get = bare[`getUTC${field}`].value;
-    methods[`get${field}`] = { [`get${field}`]() { return get.call(new Bare(localOf(timeOf(this)))); } }[`get${field}`];
+    methods[`get${field}`] = { [`get${field}`]() {
+      const { date, years } = calendarOf(localOf(timeOf(this)));
+      return get.call(date) + (field === "FullYear" ? years : 0);
+    } }[`get${field}`];
     const set = bare[`setUTC${field}`]?.value;
     if (set === undefined) continue;
     methods[`set${field}`] = { [`set${field}`](...values) {
       const ms = timeOf(this);
-      const local = new Bare(Number.isNaN(ms) && field === "FullYear" ? 0 : localOf(ms));
-      return bare.setTime.value.call(this, utcOf(set.apply(local, values)));
+      const { date, years, shift } = calendarOf(Number.isNaN(ms) && field === "FullYear" ? 0 : localOf(ms));
+      if (field === "FullYear" && values.length > 0) values[0] -= years;
+      return bare.setTime.value.call(this, utcOf(set.apply(date, values) + shift));
     } }[`set${field}`];
   }
 
+  const put = (object, name, value) => {
+    const before = Object.getOwnPropertyDescriptor(object, name);
+    if (before && "value" in before) Object.defineProperty(value, "length", { value: before.value.length, configurable: true });
+    Object.defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
+  };
   function install() {
-    isInstalled = true;
-    const put = (object, name, value) => {
-      const before = Object.getOwnPropertyDescriptor(object, name);
-      if (before && "value" in before) Object.defineProperty(value, "length", { value: before.value.length, configurable: true });
-      Object.defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
-    };
     for (const [name, method] of Object.entries(methods)) {
       const before = bare[name]?.value;
       if (!before) continue;
@@ -214,30 +255,52 @@
         return zone === null ? before.apply(this, values) : method.apply(this, values);
       } }[name]);
     }
-    const bareParse = Bare.parse;
-    put(Bare, "parse", { parse: (text) => (zone === null ? bareParse(text) : parseBy(bareParse, text)) }.parse);
+    put(Bare, "parse", { parse: (text) => (zone === null ? bareParse(text) : parse(text)) }.parse);
+    isInstalled = true;
+  }
+  // A clock of the program's own under this name stays.
+  function replaceDate() {
+    if (globalThis.Date !== Bare) return;
     const made = new Proxy(Bare, {
       apply: (target, self, values) => (zone === null ? target(...values) : new made().toString()),
-      construct: (target, values, of) => Reflect.construct(target, zone === null ? values : absolute(values, bareParse), of),
+      construct: (target, values, of) => Reflect.construct(target, zone === null ? values : absolute(values), of),
     });
     put(Bare.prototype, "constructor", made);
     Object.defineProperty(globalThis, "Date", { value: made, writable: true, enumerable: false, configurable: true });
   }
-  function parseBy(bareParse, text) {
+  function parse(text) {
     const given = `${text}`;
     const ms = bareParse(given);
     return isLocal(given) ? utcOf(ms) : ms;
   }
   // A constructor's arguments, as a moment.
-  function absolute(values, bareParse) {
+  function absolute(values) {
     if (values.length === 0) return values;
-    if (values.length > 1) return [utcOf(Bare.UTC(...values))];
-    return typeof values[0] === "string" ? [parseBy(bareParse, values[0])] : values;
+    if (values.length > 1) return [utcOf(utcOfFields(values))];
+    const value = primitiveOf(values[0]);
+    return [typeof value === "string" ? parse(value) : value];
+  }
+  function primitiveOf(value) {
+    if ((typeof value !== "object" && typeof value !== "function") || value === null) return value;
+    try {
+      return timeOf(value);
+    } catch {
+      // no Date
+    }
+    const own = value[Symbol.toPrimitive];
+    if (own === undefined || own === null) return bare[Symbol.toPrimitive].value.call(value, "number");
+    const made = Reflect.apply(own, value, ["default"]);
+    if ((typeof made === "object" && made !== null) || typeof made === "function")
+      throw new TypeError("Cannot convert object to primitive value");
+    return made;
   }
 
   function use(wanted) {
+    if (wanted !== null) {
+      if (!isInstalled) install();
+      replaceDate();
+    }
     zone = wanted;
-    if (zone !== null && !isInstalled) install();
   }
   // words: the zone's name, and its rules as base64; null: UTC.
   shared.useZone = (words) => use((given = words === null ? null : readZone(words.name, bytesOf(words.tzif_base64))));
@@ -255,6 +318,7 @@
     find,
     ofLocalTime: () => zone, // null: UTC
     at,
+    calendarOf,
     offsetText,
   };
 })();

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { NumberFormat, checkLocale, oneOf, whole, nameOfUtc, nameOfZone } = shared.intl;
+  const { NumberFormat, localeOf, oneOf, onlyUsual, refuseLocale, whole, nameOfUtc, nameOfZone } = shared.intl;
   const { zones } = shared;
 
   const kMonths = [
@@ -37,6 +37,27 @@
   const kDateFields = ["weekday", "year", "month", "day"],
     kTimeFields = ["hour", "minute", "second", "fractionalSecondDigits", "dayPeriod"];
 
+  // Locales whose dates and times are available in numbers alone. Their hours are of 24, but for en-CA.
+  const kNumeric = {
+    "en-CA": { order: ["year", "month", "day"], mark: "-" },
+    "en-GB": { order: ["day", "month", "year"], mark: "/", between: ", " },
+    sv: { order: ["year", "month", "day"], mark: "-", between: " " },
+    "sv-SE": { order: ["year", "month", "day"], mark: "-", between: " " },
+  };
+  function useNumbers(o, options) {
+    const { order, between } = kNumeric[o.locale];
+    const isNumeric = (field) => o[field] === "numeric" || o[field] === "2-digit";
+    const hasDate = kDateFields.some((field) => o[field] !== undefined),
+      hasTime = kTimeFields.some((field) => o[field] !== undefined) || o.fraction !== undefined;
+    const isDate = o.weekday === undefined && order.every(isNumeric);
+    const isTime = between !== undefined && isNumeric("hour") && (isNumeric("minute") || o.second === undefined) && o.fraction === undefined;
+    const isTwelve = options.hour12 ?? /^h1[12]$/.test(options.hourCycle);
+    if ((hasDate && !isDate) || (hasTime && (!isTime || isTwelve)) || o.isStyled || o.era !== undefined || o.timeZoneName !== undefined)
+      refuseLocale(o.locale, `with these options: its dates are available with year, month and day in numbers${between ? ", its times of 24 hours" : ""}`);
+    if (o.month === "numeric" && o.day === "numeric") Object.assign(o, { month: "2-digit", day: "2-digit" });
+    if (hasTime) Object.assign(o, { hour: "2-digit", cycle: options.hour12 === undefined ? options.hourCycle ?? "h23" : "h23" });
+  }
+
   // Its name, and its rules at a moment; no rules for UTC.
   const kUtc = { timeZone: "UTC" };
   const byRules = (zone) => ({ timeZone: zone.name, rulesAt: (ms) => zones.at(zone, ms) });
@@ -70,7 +91,11 @@
     #o;
     constructor(locales, given = {}, defaults = "date") {
       const options = Object(given ?? {});
-      const o = { locale: checkLocale(locales), ...zoneOf(options.timeZone === undefined ? undefined : `${options.timeZone}`) };
+      const o = { locale: localeOf(locales, Object.keys(kNumeric)), ...zoneOf(options.timeZone === undefined ? undefined : `${options.timeZone}`) };
+      onlyUsual(options, "calendar", "gregory");
+      onlyUsual(options, "numberingSystem", "latn");
+      if (options.dayPeriod !== undefined)
+        throw new RangeError("The option dayPeriod is not available: leave it out, and hour has AM or PM");
       if (
         (defaults === "onlyDate" && options.timeStyle !== undefined) ||
         (defaults === "onlyTime" && options.dateStyle !== undefined)
@@ -115,6 +140,7 @@
           throw new RangeError("an era is shown beside a year: add the option year, or leave era out");
       }
       o.cycle = options.hour12 === undefined ? (options.hourCycle ?? "h12") : options.hour12 ? "h12" : "h24";
+      if (o.locale in kNumeric) useNumbers(o, options);
       this.#o = o;
       this.format = this.format.bind(this);
     }
@@ -146,8 +172,9 @@
       if (Number.isNaN(moment.getTime())) throw new RangeError("Invalid time value");
       const { timeZone, rulesAt } = this.#o;
       const rules = rulesAt?.(moment.getTime());
-      const date = rules ? new Date(moment.getTime() + rules.offset) : moment; // whose UTC fields are the local ones
-      const day = this.#withEra(this.#date(date), date.getUTCFullYear()),
+      const { date, years } = zones.calendarOf(moment.getTime() + (rules?.offset ?? 0)); // whose UTC fields are the local ones
+      const year = date.getUTCFullYear() + years;
+      const day = this.#withEra(this.#date(date, year), year),
         time = this.#time(date);
       const isLong = this.#o.month === "long";
       const width = this.#o.timeZoneName;
@@ -157,7 +184,7 @@
         width === undefined;
       const parts = [
         ...day,
-        ...(day.length && time.length ? [literal(isBare ? " " : isLong ? " at " : ", ")] : []),
+        ...(day.length && time.length ? [literal(kNumeric[this.#o.locale]?.between ?? (isBare ? " " : isLong ? " at " : ", "))] : []),
         ...time,
       ];
       if (width !== undefined)
@@ -173,13 +200,12 @@
       const name = kEras[era][year > 0 ? 1 : 0];
       return parts.flatMap((part) => (part.type === "year" ? [part, literal(" "), { type: "era", value: name }] : [part]));
     }
-    #date(date) {
+    #date(date, full) {
       const { weekday, year, month, day } = this.#o;
       const number = (value, width) => (width === "2-digit" ? String(value % 100).padStart(2, "0") : String(value));
-      const full = date.getUTCFullYear();
       const part = {
         weekday: weekday && { type: "weekday", value: named(kDays[date.getUTCDay()], weekday) },
-        year: year && { type: "year", value: number(this.#o.era !== undefined && full <= 0 ? 1 - full : full, year) },
+        year: year && { type: "year", value: number(full <= 0 ? 1 - full : full, year) },
         month: month && {
           type: "month",
           value: /digit|numeric/.test(month)
@@ -190,6 +216,8 @@
       };
       const between = (mark, ...parts) =>
         parts.filter(Boolean).flatMap((each, i) => (i > 0 ? [literal(mark), each] : [each]));
+      const numeric = kNumeric[this.#o.locale];
+      if (numeric) return between(numeric.mark, ...numeric.order.map((field) => part[field]));
       if (!month) {
         if (year && day)
           return [

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { checkLocale, oneOf, whole } = shared.intl;
+  const { localeOf, oneOf, onlyUsual, whole } = shared.intl;
 
   // --- decimal digits ---
 
@@ -12,12 +12,24 @@
     const [mantissa, exponent] = value.toExponential().split("e");
     return { digits: mantissa.replace(".", ""), point: Number(exponent) + 1 };
   }
-  // To this many digits; halves round up.
-  function rounded({ digits, point }, count) {
-    if (count >= digits.length) return { digits, point };
-    if (count < 0) return { digits: "0", point: 1 };
-    const isUp = digits[count] >= "5";
+  const kRoundingModes = ["ceil", "floor", "expand", "trunc", "halfCeil", "halfFloor", "halfExpand", "halfTrunc", "halfEven"];
+  // Whether the size goes up: `rest` are the digits that are left out, `last` is the one before them.
+  function goesUp(mode, isNegative, rest, last) {
+    if (!/[1-9]/.test(rest)) return false;
+    const half = rest[0] < "5" ? -1 : /^50*$/.test(rest) ? 0 : 1;
+    const way = mode.replace("half", "").toLowerCase();
+    if (mode.startsWith("half") && half !== 0) return half > 0;
+    if (way === "ceil" || way === "floor") return (way === "floor") === isNegative;
+    return way === "even" ? last % 2 === 1 : way === "expand";
+  }
+  // To this many digits. how: { mode, isNegative }.
+  function rounded(decimal, given, { mode, isNegative }) {
+    if (given >= decimal.digits.length) return decimal;
+    const digits = "0".repeat(Math.max(-given, 0)) + decimal.digits,
+      point = decimal.point + Math.max(-given, 0),
+      count = Math.max(given, 0);
     const kept = `0${digits.slice(0, count)}`.split("").map(Number);
+    const isUp = goesUp(mode, isNegative, digits.slice(count), kept.at(-1));
     for (let i = kept.length - 1; isUp && i >= 0; --i) {
       if (++kept[i] < 10) break;
       kept[i] = 0;
@@ -111,7 +123,7 @@
     constructor(locales, given = {}) {
       const options = Object(given ?? {});
       const o = {
-        locale: checkLocale(locales),
+        locale: localeOf(locales),
         style: oneOf(options, "style", ["decimal", "percent", "currency", "unit"], "decimal"),
         notation: oneOf(options, "notation", ["standard", "scientific", "engineering", "compact"], "standard"),
         compactDisplay: oneOf(options, "compactDisplay", ["short", "long"], "short"),
@@ -123,7 +135,12 @@
         unitDisplay: options.unitDisplay ?? "short",
         grouping: options.useGrouping ?? "auto",
         minimumIntegerDigits: whole(options, "minimumIntegerDigits", 1, 21, 1),
+        roundingMode: oneOf(options, "roundingMode", kRoundingModes, "halfExpand"),
+        trailingZeroDisplay: oneOf(options, "trailingZeroDisplay", ["auto", "stripIfInteger"], "auto"),
       };
+      onlyUsual(options, "numberingSystem", "latn");
+      onlyUsual(options, "roundingIncrement", 1);
+      onlyUsual(options, "roundingPriority", "auto");
       if (o.style === "currency" && o.currency === undefined)
         throw new TypeError("Currency code is required with currency style.");
       if (o.currency !== undefined && !/^[A-Z]{3}$/.test(o.currency))
@@ -159,6 +176,8 @@
         minimumFractionDigits,
         maximumFractionDigits,
         currency,
+        roundingMode,
+        trailingZeroDisplay,
       } = this.#o;
       return {
         locale,
@@ -172,9 +191,9 @@
         notation,
         signDisplay,
         roundingIncrement: 1,
-        roundingMode: "halfExpand",
+        roundingMode,
         roundingPriority: "auto",
-        trailingZeroDisplay: "auto",
+        trailingZeroDisplay,
       };
     }
     format(value) {
@@ -195,33 +214,36 @@
         isZero = false;
       if (typeof size === "number" && !Number.isFinite(size))
         parts = [{ type: Number.isNaN(size) ? "nan" : "infinity", value: Number.isNaN(size) ? "NaN" : "∞" }];
-      else [parts, isZero] = this.#number(size);
+      else [parts, isZero] = this.#number(size, isNegative);
       parts = this.#dressed(parts);
       return this.#signed(parts, Number.isNaN(size) ? false : isNegative, isZero || Number.isNaN(size));
     }
     // The digits with separators, and whether they are all zeros.
-    #number(size) {
+    #number(size, isNegative) {
       const o = this.#o;
+      const how = { mode: o.roundingMode, isNegative };
+      const isLarge = (value) => rounded(digitsOf(value), digitsOf(value).point, how).point >= 4; // a thousand, when rounded
       let scale = null,
         exponent = null,
         decimal = digitsOf(size);
       if (o.style === "percent") decimal = { ...decimal, point: decimal.point + 2 };
       if (o.notation === "compact") {
         scale = kScales.find(([limit]) => Number(size) >= limit) ?? null;
-        if (scale === null && Math.round(Number(size)) >= 1000) scale = kScales.at(-1);
-        if (scale && scale[0] < 1e12 && Math.round(Number(size) / scale[0]) >= 1000)
+        if (scale === null && isLarge(Number(size))) scale = kScales.at(-1);
+        if (scale && scale[0] < 1e12 && isLarge(Number(size) / scale[0]))
           scale = kScales[kScales.indexOf(scale) - 1];
         if (scale) decimal = { ...decimal, point: decimal.point - Math.log10(scale[0]) };
       } else if (o.notation !== "standard" && Number(size) !== 0) {
         const step = o.notation === "engineering" ? 3 : 1;
         exponent = Math.floor((decimal.point - 1) / step) * step;
-        const { point } = rounded(decimal, decimal.point - exponent + o.maximumFractionDigits);
+        const { point } = rounded(decimal, decimal.point - exponent + o.maximumFractionDigits, how);
         if (point > decimal.point) exponent = Math.floor((point - 1) / step) * step;
         decimal = { ...decimal, point: decimal.point - exponent };
       } else if (o.notation !== "standard") {
         exponent = 0;
       }
-      const [integer, fraction] = this.#rounded(decimal);
+      const [integer, exact] = this.#rounded(decimal, how);
+      const fraction = o.trailingZeroDisplay === "stripIfInteger" && /^0*$/.test(exact) ? "" : exact;
       const isZero = /^0*$/.test(integer + fraction);
       const isGrouped =
         o.grouping !== false &&
@@ -246,10 +268,10 @@
         });
       return [parts, isZero];
     }
-    #rounded(decimal) {
+    #rounded(decimal, how) {
       const o = this.#o;
       if (o.maximumSignificantDigits !== undefined) {
-        const made = rounded(decimal, o.maximumSignificantDigits);
+        const made = rounded(decimal, o.maximumSignificantDigits, how);
         const significant = /^0*$/.test(made.digits) ? 1 : made.digits.replace(/0+$/, "").length || 1;
         const fraction = Math.max(0, Math.max(significant, o.minimumSignificantDigits) - made.point);
         return plain(
@@ -261,10 +283,10 @@
       if (o.notation === "compact" && !o.hasFraction) {
         // two digits if there are no more before the point
         const isShort = decimal.point < 2;
-        return plain(rounded(decimal, isShort ? Math.max(2, 0) : decimal.point), 0, o.minimumIntegerDigits);
+        return plain(rounded(decimal, isShort ? 2 : decimal.point, how), 0, o.minimumIntegerDigits);
       }
       return plain(
-        rounded(decimal, decimal.point + o.maximumFractionDigits),
+        rounded(decimal, decimal.point + o.maximumFractionDigits, how),
         o.minimumFractionDigits,
         o.minimumIntegerDigits,
       );

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { NumberFormat, checkLocale, oneOf } = shared.intl;
+  const { NumberFormat, localeOf, oneOf, onlyUsual } = shared.intl;
 
   // --- the order of texts ---
 
@@ -59,7 +59,7 @@
     #options;
     constructor(locales, options = {}) {
       this.#options = {
-        locale: checkLocale(locales),
+        locale: localeOf(locales),
         usage: "sort",
         sensitivity: "variant",
         ignorePunctuation: false,
@@ -83,7 +83,7 @@
   class PluralRules {
     #options;
     constructor(locales, options = {}) {
-      this.#options = { locale: checkLocale(locales), type: options?.type ?? "cardinal" };
+      this.#options = { locale: localeOf(locales), type: options?.type ?? "cardinal" };
     }
     select(value) {
       const number = Number(value);
@@ -102,7 +102,7 @@
     #options;
     constructor(locales, options = {}) {
       this.#options = {
-        locale: checkLocale(locales),
+        locale: localeOf(locales),
         type: options?.type ?? "conjunction",
         style: options?.style ?? "long",
       };
@@ -129,32 +129,58 @@
       return { ...this.#options };
     }
   }
+  const kRelativeUnits = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"];
+  // As `[one, other]` where these differ.
+  const kShortUnits = {
+    second: "sec.", minute: "min.", hour: "hr.", day: ["day", "days"], week: "wk.", month: "mo.", quarter: ["qtr.", "qtrs."], year: "yr.",
+  };
+  const kNarrowUnits = { second: "s", minute: "m", hour: "h", day: "d", week: "w", month: "mo", quarter: "q", year: "y" };
   class RelativeTimeFormat {
     #options;
-    constructor(locales, options = {}) {
+    constructor(locales, given = {}) {
+      const options = Object(given);
+      onlyUsual(options, "numberingSystem", "latn");
       this.#options = {
-        locale: checkLocale(locales),
-        numeric: options?.numeric ?? "always",
-        style: options?.style ?? "long",
+        locale: localeOf(locales),
+        style: oneOf(options, "style", ["long", "short", "narrow"], "long"),
+        numeric: oneOf(options, "numeric", ["always", "auto"], "always"),
         numberingSystem: "latn",
       };
     }
-    format(value, given) {
+    static supportedLocalesOf(locales) {
+      return NumberFormat.supportedLocalesOf(locales);
+    }
+    format(value, unit) {
+      return this.formatToParts(value, unit)
+        .map((part) => part.value)
+        .join("");
+    }
+    formatToParts(value, given) {
       const unit = `${given}`.replace(/s$/, ""),
         number = Number(value);
-      if (!["second", "minute", "hour", "day", "week", "month", "quarter", "year"].includes(unit))
-        throw new RangeError(`Invalid unit argument for format() '${given}'`);
-      if (this.#options.numeric === "auto") {
-        const words =
-          { day: { "-1": "yesterday", 0: "today", 1: "tomorrow" } }[unit] ??
-          (["second", "minute", "hour"].includes(unit)
-            ? { 0: unit === "second" ? "now" : `this ${unit}` }
-            : { "-1": `last ${unit}`, 0: `this ${unit}`, 1: `next ${unit}` });
-        if (words[number] !== undefined) return words[number];
-      }
-      const count = new NumberFormat().format(Math.abs(number)),
-        word = `${unit}${Math.abs(number) === 1 ? "" : "s"}`;
-      return number < 0 || Object.is(number, -0) ? `${count} ${word} ago` : `in ${count} ${word}`;
+      if (!kRelativeUnits.includes(unit)) throw new RangeError(`Invalid unit argument for format() '${given}'`);
+      if (!Number.isFinite(number))
+        throw new RangeError("Value need to be finite number for Intl.RelativeTimeFormat.prototype.format()");
+      const word = this.#options.numeric === "auto" ? this.#wordFor(number, unit) : undefined;
+      if (word !== undefined) return [{ type: "literal", value: word }];
+      const count = new NumberFormat().formatToParts(Math.abs(number)).map((part) => ({ ...part, unit }));
+      const name = this.#nameOf(unit, Math.abs(number) === 1);
+      return number < 0 || Object.is(number, -0)
+        ? [...count, { type: "literal", value: `${name} ago` }]
+        : [{ type: "literal", value: "in " }, ...count, { type: "literal", value: name }];
+    }
+    #wordFor(number, unit) {
+      if (unit === "day") return { "-1": "yesterday", 0: "today", 1: "tomorrow" }[number];
+      if (unit === "second") return number === 0 ? "now" : undefined;
+      if (unit === "minute" || unit === "hour") return number === 0 ? `this ${unit}` : undefined;
+      const [name] = this.#options.style === "long" ? [unit] : [kShortUnits[unit]].flat();
+      return { "-1": `last ${name}`, 0: `this ${name}`, 1: `next ${name}` }[number];
+    }
+    #nameOf(unit, isOne) {
+      if (this.#options.style === "narrow") return kNarrowUnits[unit];
+      if (this.#options.style === "long") return ` ${unit}${isOne ? "" : "s"}`;
+      const names = [kShortUnits[unit]].flat();
+      return ` ${isOne ? names[0] : names.at(-1)}`;
     }
     resolvedOptions() {
       return { ...this.#options };
@@ -169,7 +195,7 @@
     #options;
     constructor(locales, options = {}) {
       this.#options = {
-        locale: checkLocale(locales),
+        locale: localeOf(locales),
         granularity: oneOf(options ?? {}, "granularity", ["grapheme", "word", "sentence"], "grapheme"),
       };
     }

@@ -91,7 +91,9 @@
   function offsetName(offset, isLong) {
     if (offset === 0) return "GMT";
     const [, sign, hours, minutes] = /([-+])(\d\d)(\d\d)$/.exec(shared.zones.offsetText(offset));
-    return `GMT${sign}${isLong ? hours : Number(hours)}${isLong || minutes !== "00" ? `:${minutes}` : ""}`;
+    const seconds = (Math.abs(offset) / 1000) % 60;
+    const rest = seconds === 0 ? "" : `:${String(seconds).padStart(2, "0")}`;
+    return `GMT${sign}${isLong ? hours : Number(hours)}${isLong || minutes !== "00" || rest ? `:${minutes}${rest}` : ""}`;
   }
   const hoursOf = (offset) => `${offset < 0 ? "" : "+"}${offset / 3_600_000}`;
 

@@ -223,6 +223,17 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
       return made.length === given.length && timingSafeEqual(made, given);
     },
   };
+  const kInsteadOf = {
+    generateKey: "import 32 random bytes (crypto.getRandomValues) as a key for HMAC by importKey()",
+    exportKey: "keep the bytes that were given to importKey()",
+    deriveBits: "use pbkdf2Sync() or hkdfSync() of node:crypto",
+    deriveKey: "use pbkdf2Sync() or hkdfSync() of node:crypto, and importKey() for HMAC",
+  };
+  for (const name of ["encrypt", "decrypt", "generateKey", "exportKey", "deriveBits", "deriveKey", "wrapKey", "unwrapKey"])
+    subtle[name] = async () => {
+      const why = kInsteadOf[name] ?? "there are no ciphers";
+      throw new DOMException(`crypto.subtle.${name}() is not available: ${why}`, "NotSupportedError");
+    };
   const { getRandomValues, randomUUID } = shared.globals.crypto;
   const webcrypto = shared.globals.crypto;
 

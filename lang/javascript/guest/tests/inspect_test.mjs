@@ -46,6 +46,15 @@ test("values are shown as Node shows them", () => {
   assert.equal(inspect({ a: { b: {} } }, { depth: 0 }), util.inspect({ a: { b: {} } }, { depth: 0 }));
 });
 
+test("what is empty is shown at any depth, and what is not by its class", () => {
+  const more = [new Uint8Array(0), new ArrayBuffer(0), Object.create(null), new Items(), (function () { return arguments; })(),
+                { [Symbol.toStringTag]: "Tag" }, Promise.resolve(), new (class extends Set {})()];
+  for (const value of [...kValues, ...more])
+    for (const deep of [{ a: { b: { c: value } } }, [[[value]]], new Map([[1, { a: [value] }]])]) assert.equal(inspect(deep), util.inspect(deep));
+  for (const value of [[], {}, new Map(), [[]], { a: {} }])
+    for (const depth of [-1, 0]) assert.equal(inspect(value, { depth }), util.inspect(value, { depth }));
+});
+
 test("formats are Node's", () => {
   const cases = [["%s %d %i %f %j %O %% %c.", "a", 1.5, "42.9", "1.5", { a: 1 }, { b: 2 }, "css", "rest", { c: 3 }], ["%s", { a: { b: 1 } }],
                  ["%s", [1, [2]]], ["%s", null, undefined], ["%d", "x"], ["100%", 1], ["%%"], ["%s"], [{ a: 1 }, "b"], ["a", "b", 1],

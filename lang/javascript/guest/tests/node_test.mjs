@@ -794,6 +794,14 @@ test("events", async () => {
   await assert.rejects(Emitter.once(emitter, "x"), /no/);
 });
 
+test("methods of crypto.subtle that are not available say what to use", async () => {
+  const { subtle } = ours("crypto");
+  for (const name of Object.getOwnPropertyNames(Object.getPrototypeOf(nodeCrypto.subtle))) {
+    if (name === "constructor" || ["digest", "importKey", "sign", "verify"].includes(name)) continue;
+    await assert.rejects(() => subtle[name]("HMAC"), { name: "NotSupportedError", message: new RegExp(`^crypto\\.subtle\\.${name}\\(\\) is not available: `) });
+  }
+});
+
 test("crypto", () => {
   const crypto = ours("crypto");
   for (const name of ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"])
@@ -1280,6 +1288,14 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
     { style: "currency", currency: "USD", currencySign: "accounting" },
     { style: "currency", currency: "EUR", minimumFractionDigits: 0 },
     { minimumSignificantDigits: 5 },
+    { style: "currency", currency: "USD", trailingZeroDisplay: "stripIfInteger" },
+    ...["ceil", "floor", "expand", "trunc", "halfCeil", "halfFloor", "halfExpand", "halfTrunc", "halfEven"].flatMap((roundingMode) => [
+      { roundingMode, maximumFractionDigits: 0 },
+      { roundingMode, maximumFractionDigits: 2 },
+      { roundingMode, maximumSignificantDigits: 2 },
+      { roundingMode, notation: "compact" },
+      { roundingMode, notation: "scientific", maximumFractionDigits: 1 },
+    ]),
   ];
   const inNode = (code) => vm.runInContext(code, untouched);
   for (const number of numbers)
@@ -1338,6 +1354,28 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
           `${name} ${time} ${option}`,
         );
       }
+  // The usual ways to an ISO date, and to a British one.
+  for (const locale of ["default", "en-CA", "en-GB", "sv-SE", "sv"])
+    for (const time of [0, Date.UTC(2024, 11, 5, 0, 5, 9), Date.UTC(1999, 2, 31, 15, 4)])
+      for (const field of [
+        ...["toLocaleDateString", ...(locale === "en-CA" ? [] : ["toLocaleString", "toLocaleTimeString"])].map((name) => ({ name })),
+        ...["numeric", "2-digit"].flatMap((year) =>
+          ["numeric", "2-digit"].flatMap((month) => ["numeric", "2-digit"].map((day) => ({ name: "toLocaleDateString", year, month, day })))),
+        ...(locale === "en-CA" ? [] : [{ hour: "2-digit" }, { hour: "2-digit", minute: "2-digit" }, { hour: "numeric", minute: "numeric" }, { hour12: false }]
+          .map((field) => ({ name: "toLocaleTimeString", ...field }))),
+      ]) {
+        const { name, ...options } = { ...field, timeZone: "UTC" };
+        same(
+          () => new Date(time)[name](locale, options),
+          () => inNode(`new Date(${time}).${name}(${JSON.stringify(locale)}, ${JSON.stringify(options)})`),
+          `${name} ${time} ${locale} ${JSON.stringify(options)}`,
+        );
+      }
+  for (const locale of ["en-CA", "en-GB", "sv-SE"])
+    for (const call of [`new Date(0).toLocaleDateString("${locale}", { month: "long" })`, `new Date(0).toLocaleString("${locale}", { hour12: true })`,
+                        `(5).toLocaleString("${locale}")`, `new Date(0).toLocaleDateString("${locale}", { dateStyle: "full" })`])
+      assert.throws(() => vm.runInThisContext(call), new RegExp(`The locale ${locale} is not available`), call);
+  assert.throws(() => new Date(0).toLocaleTimeString("en-CA"), /The locale en-CA is not available/);
   const words = [
     "a",
     "B",
@@ -1377,6 +1415,15 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
           `${a} ${b} ${option}`,
         );
   const calls = [
+    "(5).toLocaleString('default')",
+    "(5).toLocaleString(['xx-YY', 'en-US'])",
+    "(5).toLocaleString([])",
+    "new Intl.DateTimeFormat(['xx-YY', 'en-CA'], { timeZone: 'UTC' }).format(0)",
+    "new Intl.DateTimeFormat('en-US-u-ca-gregory-nu-latn', { timeZone: 'UTC' }).format(0)",
+    ...["long", "short", "narrow"].flatMap((style) => ["always", "auto"].flatMap((numeric) =>
+      ["second", "minute", "hour", "day", "week", "month", "quarter", "years"].map((unit) =>
+        `[-1000, -2, -1, -0, 0, 1, 1.5, 2].map((n) => new Intl.RelativeTimeFormat('en', { style: '${style}', numeric: '${numeric}' }).format(n, '${unit}')).join()`))),
+    "JSON.stringify(new Intl.RelativeTimeFormat('en').formatToParts(-1000, 'day'))",
     "new Intl.PluralRules('en', { type: 'ordinal' }).select(22)",
     "new Intl.ListFormat('en').format(['a', 'b', 'c'])",
     "new Intl.RelativeTimeFormat('en', { numeric: 'auto' }).format(-1, 'day')",
@@ -1417,6 +1464,12 @@ test("numbers, dates and texts are those of en-US and UTC", () => {
     assert.throws(() => vm.runInThisContext(`"I".toLocaleUpperCase(${locale})`), kind, locale);
   assert.throws(() => "I".toLocaleLowerCase("lt"), /^RangeError: The case of letters in the language lt is not available/);
   assert.equal("Ί".toLocaleLowerCase("el"), "ί");
+  for (const call of [
+    "new Intl.NumberFormat('en-US-u-nu-arab')", "new Intl.DateTimeFormat('en-u-ca-buddhist')", "new Intl.DateTimeFormat('en-u-hc-h23')",
+    "new Intl.NumberFormat('en', { numberingSystem: 'arab' })", "new Intl.NumberFormat('en', { roundingIncrement: 5 })",
+    "new Intl.DateTimeFormat('en', { calendar: 'buddhist' })", "new Intl.DateTimeFormat('en', { dayPeriod: 'short' })",
+  ])
+    assert.throws(() => new Function("Intl", call)(shared.globals.Intl), /^RangeError: .* is not available: /, call);
   assert.throws(() => (5).toLocaleString("de-DE"), /The locale de-DE is not available: .* Use "en-US"/);
 });
 

@@ -52,7 +52,8 @@ test("declarations and imports are made ready, and nothing else is touched", () 
 });
 
 test("a script keeps its names to itself", () => {
-  assert.equal(rewrite("#!x\nconst a = 1 // b", true), `${globalThis.__membrane.scriptHead}//x\nconst a = 1 // b\n}); undefined`);
+  const { scriptHead, bodyEnd } = globalThis.__membrane;
+  assert.equal(rewrite("#!x\nconst a = 1 // b", true), `${scriptHead}//x\nconst a = 1 // b${bodyEnd}); undefined`);
 });
 
 test("any text comes to an end", () => {

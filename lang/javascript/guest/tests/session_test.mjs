@@ -244,11 +244,11 @@ for (const [name, Engine] of Object.entries(engines)) {
 
     only("a module that is not there is named, whatever else is imported", async () => {
       const s = session(Engine);
-      for (const code of ['import test from "node:test"; import assert from "node:assert"; import fs from "node:fs";',
-                          'import assert from "node:assert"; import { test } from "node:test"; import "node:path";']) {
+      for (const code of ['import sea from "node:sea"; import assert from "node:assert"; import fs from "node:fs";',
+                          'import assert from "node:assert"; import { getAsset } from "node:sea"; import "node:path";']) {
         const { outcome, error } = await s.run(code, { mode: "script", name: "/a.mjs" });
         assert.equal(outcome, "error");
-        assert.match(error.message, /^Cannot find module 'node:test'/);
+        assert.match(error.message, /^Cannot find module 'node:sea'/);
       }
       const other = await s.run('import { nosuch } from "node:fs"', { mode: "script", name: "/a.mjs" });
       assert.match(other.error.message, /'nosuch' in module 'node:fs'/);
@@ -383,6 +383,19 @@ for (const [name, Engine] of Object.entries(engines)) {
     assert.equal(await s.value(`process.env.TZ = 'JST-9'; ${hour}`), "21");
     assert.equal(await s.value(`delete process.env.TZ; ${hour}`), "12");
     if (kTimeZones) assert.equal(await s.value(`Object.assign(process.env, { TZ: 'America/New_York' }); [${hour}, Intl.DateTimeFormat().resolvedOptions().timeZone]`), "[ 8, 'America/New_York' ]");
+  });
+
+  only("variables of the environment are data, and do not reach what inherits from them", async () => {
+    const s = session(Engine);
+    await s.run("process.env.A = 1; const thrown = (f) => { try { f(); return 'none' } catch (e) { return e.code ?? e.name } }");
+    const define = (descriptor) => s.value(`thrown(() => Object.defineProperty(process.env, 'A', ${descriptor}))`);
+    for (const wrong of ["{ enumerable: false }", "{ value: 2 }", "{ get: () => 2, configurable: true }", "{ configurable: true, writable: true, enumerable: true }"])
+      assert.equal(await define(wrong), "'ERR_INVALID_OBJECT_DEFINE_PROPERTY'", wrong);
+    assert.equal(await s.value("process.env.A"), "'1'");
+    assert.equal(await define("{ value: 2, configurable: true, writable: true, enumerable: true }"), "'none'");
+    assert.equal(await s.value("['freeze', 'seal', 'preventExtensions'].map((name) => thrown(() => Object[name](process.env))).join()"), "'TypeError,TypeError,TypeError'");
+    assert.equal(await s.value("process.env.A = 3; const c = Object.create(process.env); c.Z = 1; [process.env, Object.keys(c)]"), "[ { A: '3' }, [ 'Z' ] ]");
+    assert.equal(await s.value("({ __proto__: process.env }).TZ = 'JST-9'; new Date(0).getHours()"), "0");
   });
 
   only("await stands at the top", async () => {
@@ -614,11 +627,49 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     assert.equal(result.outcome, "exit", JSON.stringify(result.error));
     assert.equal(s.host.output[1], "/app/lib/index.js false 7 /node_modules/p /app/main.js /app true true\n" +
       '{"n": 7} true 4\nsync\ntick\npromise\ntimeout\nexit 4\n');
+    for (const folder of ["/node_modules/axios", "/node_modules/axios/dist", "/node_modules/axios/dist/browser", "/node_modules/axios/dist/node"])
+      s.host.files.answer({ files: "make_directory", path: folder });
+    put("/node_modules/axios/package.json", '{"exports": {".": "./dist/node/axios.cjs", "./x": "./dist/node/axios.cjs"}}');
+    for (const kind of ["browser", "node"]) put(`/node_modules/axios/dist/${kind}/axios.cjs`, `module.exports = "${kind}"`);
+    s.host.output[1] = "";
+    assert.equal((await run("console.log(require('axios'), require('axios/x'))")).outcome, "ok");
+    assert.equal(s.host.output[1], "browser node\n", "the file that uses fetch()");
     assert.match((await run("require('./none')")).error.message, /Cannot find module '.\/none': there is no \/app\/none/);
     assert.match((await run("require('@a/b/c')")).error.message, /no package in \/app\/node_modules, \/node_modules, .*--with @a\/b/);
     assert.match((await run("require('internal/shared')")).error.message, /Cannot find module/);
     assert.match((await run("require('net').connect(1)")).error.message, /net's connect is not available: .*fetch\(\)/);
     assert.match((await run("require('./lib/../data.json').x.y")).error.message, /undefined/);
+  });
+
+  only("node:test runs tests in order, and reports them", async () => {
+    const s = session(Engine);
+    const run = (code) => s.run(code, { mode: "script", name: "a.js" });
+    const report = async (code) => {
+      s.host.output[1] = "";
+      const { outcome, exit_code } = await run(`const test = require('node:test'), { describe, it } = test; ${code}`);
+      const lines = s.host.output[1].replace(/\([\d.]+ms\)/g, "(ms)").split("\n").filter((line) => !/duration_ms/.test(line));
+      return [outcome, exit_code, lines.join("\n")];
+    };
+    const counts = (tests, suites, pass, fail, cancelled, skipped, todo) =>
+      Object.entries({ tests, suites, pass, fail, cancelled, skipped, todo }).map(([name, count]) => `ℹ ${name} ${count}`).join("\n");
+    const [outcome, code, text] = await report(`
+      const order = [];
+      test('one', async (t) => { await t.test('inside', () => { order.push(1) }) });
+      describe('suite', () => {
+        test.before(() => order.push('before')); test.beforeEach(() => order.push('each')); test.after(() => order.push('after'));
+        it('two', (t, done) => setTimeout(done, 5)); it.skip('three', () => { order.push('never') }); it('four', { todo: 'soon' }, () => { throw 'no' });
+      });
+      test('order', () => require('assert').deepEqual(order, [1, 'before', 'each', 'each', 'after']));`);
+    assert.deepEqual([outcome, code], ["ok", 0], text);
+    assert.equal(text, "▶ one\n  ✔ inside (ms)\n✔ one (ms)\n▶ suite\n  ✔ two (ms)\n  ﹣ three (ms) # SKIP\n  ✖ four (ms) # soon\n    'no'\n\n✔ suite (ms)\n" +
+      `✔ order (ms)\n${counts(6, 1, 4, 0, 0, 1, 1)}\n`);
+    const [failed, failedCode, shown] = await report("test('bad', () => require('assert').equal(1, 2)); test('hangs', () => new Promise(() => {}));");
+    assert.deepEqual([failed, failedCode], ["exit", 1]);
+    assert.match(shown, /^✖ bad \(ms\)\n  AssertionError \[ERR_ASSERTION\]: 1 == 2[^]*✖ hangs \(ms\)\n  \[?Error: the test waits for a promise/);
+    assert.ok(shown.includes(counts(2, 0, 0, 1, 1, 0, 0)), shown);
+    assert.ok(shown.includes("\n✖ failing tests:\n\n✖ bad"), shown);
+    assert.match((await run("require('node:test').mock.fn()")).error.message, /mock is not available/);
+    assert.match((await run("require('test')")).error.message, /Cannot find module 'test'/);
   });
 
   only("errors that a program waits for are its own", async () => {
@@ -703,6 +754,31 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
         const { outcome, error } = await check(code, file);
         assert.deepEqual([outcome, error.type, error.line, error.column], ["error", "SyntaxError", line, column], code);
       }
+    });
+  }
+
+  if (name === "QuickJS") {
+    only("an error of a script's syntax is told in terms of its own text, as a check does", async () => {
+      for (const [code, message, line, column] of [
+        ["function f() {\n  return 1;\n\nf();", "Unexpected end of input", 4, 5],
+        ["const a = () => {\n  if (1) {\n}\n", "Unexpected end of input", 4, 1],
+        ["let a = 1;\n}\nlet b = 2;", "Unexpected token '}'", 2, 1],
+        ["let a; }", "Unexpected token '}'", 1, 8],
+        ["let a = 1;\n});\nconsole.log('out');\n(() => {", "Unexpected token '}'", 2, 1],
+        ["if (1)", "Unexpected end of input", 1, 7],
+      ]) {
+        const s = session(Engine);
+        for (const mode of ["script", "check"]) {
+          const { outcome, error } = await s.run(code, { mode, name: "a.js" });
+          assert.deepEqual([outcome, error?.type, error?.message], ["error", "SyntaxError", message], `${mode} ${code}`);
+          assert.match(error.traceback, new RegExp(`at a.js:${line}:${column}\n`), `${mode} ${code}`);
+        }
+      }
+      const s = session(Engine);
+      const { error } = await s.run("/* of an assertion */ require('assert').equal(1, 2)", { mode: "script", name: "a.js" });
+      assert.match(error.traceback, /\(a.js:1:40\)/);
+      for (const good of ["var f = () => 5", "return 5", "x = 1 // end", "'use strict'; if (1) { let a }", "{}", "x = {}\n-->"])
+        assert.equal((await s.run(good, { mode: "script", name: "a.js" })).outcome, "ok", good);
     });
   }
 

@@ -14,7 +14,7 @@ const skip = !existsSync(`${kDatabase}${kZones[0]}`) && "there is no tzdata";
 process.env.TZ = "UTC";
 function contextIn(zone) {
   const context = vm.createContext({ atob, __membrane: {} });
-  vm.runInContext(source("zone.js"), context);
+  for (const name of ["zone.js", "intl/options.js", "intl/zone_names.js"]) vm.runInContext(source(name), context);
   const use = (name) => context.__membrane.useZone(
     name && { name, tzif_base64: readFileSync(kDatabase + name).toString("base64") });
   use(zone);
@@ -56,6 +56,45 @@ for (const zone of kZones)
     assert.deepEqual([...run(kTell)], [...expected]);
   });
 
+const kEdges = `(() => {
+  const shown = [];
+  const tell = (call) => { try { shown.push(String(call())) } catch (error) { shown.push(error.name) } };
+  for (const ms of [8.64e15, -8.64e15, 8.64e15 - 1, 8.64e15 - 18_000_000, Date.UTC(1700, 6, 1, 12, 30, 15, 77), Date.UTC(1800, 0, 1), Date.UTC(1890, 0, 1),
+                    Date.UTC(2024, 0, 1), Date.UTC(2024, 6, 1), Date.UTC(2100, 6, 1)]) {
+    const date = new Date(ms);
+    for (const name of ["toString", "toDateString", "toTimeString", "getFullYear", "getHours", "getTimezoneOffset", "getDay", "getSeconds"]) tell(() => date[name]());
+    tell(() => Date.parse(date.toString()));
+    for (const [name, value] of [["setHours", 1], ["setMilliseconds", 0], ["setDate", 12], ["setFullYear", 2024]]) tell(() => new Date(ms)[name](value));
+  }
+  for (const hour of [0, 1, 5, 30, -4]) tell(() => +new Date(275760, 8, 13, hour));
+  for (const value of [new String("2024-07-01T00:00:00"), { [Symbol.toPrimitive]: (hint) => hint === "default" ? "2024-07-01T00:00:00" : 5 },
+                       { toString: () => "2024-07-01T00:00:00" }, { valueOf: () => 7 }, new Number(7), new Date(9), [2024, 7, 1], null, true, 5n, Symbol(),
+                       { [Symbol.toPrimitive]: () => ({}) }, { [Symbol.toPrimitive]: 5 }, Object.assign(new Date(9), { valueOf: () => 3 })])
+    tell(() => +new Date(value));
+  return shown;
+})()`;
+for (const zone of ["Europe/Berlin", "America/New_York", "Asia/Kolkata"])
+  test(`the ends of time, and what is no number, are as Node has them: ${zone}`, { skip }, () => {
+    const expected = inZone(zone, () => vm.runInContext(kEdges, vm.createContext({})));
+    assert.deepEqual([...contextIn(zone).run(kEdges)], [...expected]);
+  });
+
+test("a clock of the program's own stays, and a failed installation is tried again", { skip }, () => {
+  const { run, use } = contextIn(null);
+  run("const Own = Date; globalThis.Date = class Fake {}");
+  use("Europe/Berlin");
+  assert.equal(run("Date.name + new Own(0).getHours()"), "Fake1");
+  run("globalThis.Date = Own");
+  use("Asia/Kolkata");
+  assert.equal(run("new Date(2024, 0, 1).toISOString()"), "2023-12-31T18:30:00.000Z");
+  const other = contextIn(null);
+  other.run("const set = Object.defineProperty; Object.defineProperty = () => { throw new TypeError('no') }");
+  assert.throws(() => other.use("Europe/Berlin"), /no/);
+  assert.equal(other.run("Object.defineProperty = set; new Date(0).getHours()"), 0);
+  other.use("Europe/Berlin");
+  assert.equal(other.run("new Date(0).getHours()"), 1);
+});
+
 test("without a zone it is UTC again", { skip }, () => {
   const { run, use } = contextIn(kZones[0]);
   use(null);
@@ -79,8 +118,12 @@ test("TZ is a name or a rule, and the embedder's zone holds without it", { skip 
   set(`:${kRule}`);
   const year = `Array.from({ length: 366 }, (_, day) => new Date(Date.UTC(2024, 0, 1 + day, 7, 30)).getHours()).join()`;
   assert.equal(run(year), inZone(kZones[1], () => vm.runInContext(year, vm.createContext({}))));
-  set("nonsense");
-  assert.equal(run("new Date(0).getTimezoneOffset()"), 0);
+  for (const wrong of ["nonsense", "XXX25", "XXX-25", "XXX1:60"]) {
+    set(wrong);
+    assert.equal(run("new Date(0).getTimezoneOffset()"), 0, wrong);
+  }
+  set("XXX24:59:59");
+  assert.equal(run("new Date(0).getTimezoneOffset()"), 1499);
   set(undefined);
   assert.equal(run("new Date(0).getTimezoneOffset()"), 300);
   use(null);
