@@ -57,7 +57,7 @@ class Task:
         self.name, self.ident, self.steps, self.daemon = name, ident, steps, daemon
         self.may_be_left, self.is_left = may_be_left, False
         self.wait, self.is_running, self.is_over = None, False, False
-        self.context = context or contextvars.Context()
+        self.context = contextvars.Context() if context is None else context
 
 
 MAIN = Task("MainThread", 1, None, False)
