@@ -119,8 +119,9 @@ Result<int64_t> earliest_ms(const std::string& since) {
 
 // A record with a time that nobody can read is shown.
 bool is_since(const Record& record, const std::optional<int64_t>& earliest) {
+  if (!earliest) return true;
   const auto time = policy::parse_time_ms(field(record, "time"));
-  return !earliest || !time || *time >= *earliest;
+  return !time || *time >= *earliest;
 }
 
 bool is_asked_for(const Record& record, const ShowOptions& options, const std::optional<int64_t>& earliest) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "base/one_slip.h"
 #include "policy/package_name.h"
@@ -48,17 +49,17 @@ std::string_view instead_of_native(std::string_view distribution) {
 
 std::string_view near_distribution(std::string_view name) {
   constexpr size_t kLeastLetters = 4;
+  std::vector<std::string_view> distributions;
+  for (const Known& module : kModules) distributions.push_back(module.other);
+  for (const Known& native : kNative) distributions.push_back(native.name);
   const std::string normal = policy::normal_python_name(name);
   std::string_view near;
-  const auto look_at = [&](std::string_view known) {
+  for (const std::string_view known : distributions) {
     const std::string other = policy::normal_python_name(known);
+    if (other == normal) return "";
     if (near.empty() && other.size() >= kLeastLetters && is_one_slip(normal, other)) near = known;
-    return other == normal;
-  };
-  const bool is_known =
-      std::ranges::any_of(kModules, [&](const Known& each) { return look_at(each.other); }) ||
-      std::ranges::any_of(kNative, [&](const Known& each) { return look_at(each.name); });
-  return is_known ? std::string_view() : near;
+  }
+  return near;
 }
 
 }  // namespace membrane::lang

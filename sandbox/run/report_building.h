@@ -42,8 +42,8 @@ std::string path_in(std::string_view message);
 inline constexpr std::string_view kNoDirectory = "There is no directory ";
 std::string hint_of_missing_directory(std::string_view path, lang::Driver driver);
 
-// The granted directories, each with what is allowed, for a program that did not find its file. Only the machine's
-// own user is told their paths there.
+// The granted directories, each with what is allowed, for a program that did not find its file. Their paths on this
+// machine are for its own user only.
 enum class HostPaths : uint8_t { kHidden, kNamed };
 std::string granted_directories(const policy::Policy& policy, HostPaths paths = HostPaths::kHidden);
 

@@ -601,7 +601,7 @@ class LoopsInThreads(ThreadsTest):
                     "[True, (0, True), True, (0, False)]", "False False"])
 
     def test_a_loop_that_runs_until_something_is_complete_is_suspended(self):
-        """As a portal of anyio has it: the thread lives until it is told to stop, and serves others meanwhile."""
+        """As a portal of anyio has it: the thread lives until another stops it, and serves others meanwhile."""
         for run in ("asyncio.run(serve())", "asyncio.Runner().run(serve())", "asyncio.new_event_loop().run_until_complete(serve())"):
             self.assertEqual(self.script(f"""
                 import asyncio, concurrent.futures, threading
